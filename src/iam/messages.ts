@@ -1,0 +1,152 @@
+/** Events of the one `iam` stream: who exists, what they may do, and the birth of the Installation. (architecture section 3) */
+import Type, { type Static } from 'typebox';
+import { createCodec, defineEvent, type EventOf } from '../kernel/codec.ts';
+
+const id = Type.String();
+const optionalId = Type.Optional(Type.String());
+
+export const permissionShape = Type.Object({ action: Type.String(), resourceKind: Type.String() });
+export type Permission = Static<typeof permissionShape>;
+
+const roleShape = Type.Object({
+  roleId: id,
+  namespaceId: optionalId,
+  name: Type.Optional(Type.String()),
+  permissions: Type.Array(permissionShape),
+});
+export type Role = Static<typeof roleShape>;
+
+const bindingShape = Type.Object({
+  bindingId: id,
+  namespaceId: optionalId,
+  subjectKind: Type.Union([Type.Literal('identity'), Type.Literal('group')]),
+  subjectId: id,
+  roleId: id,
+  resourceKind: optionalId,
+  resourceId: optionalId,
+});
+export type AccessBinding = Static<typeof bindingShape>;
+
+const restrictionShape = Type.Object({
+  restrictionId: id,
+  namespaceId: optionalId,
+  action: Type.String(),
+  resourceKind: Type.String(),
+  resourceId: optionalId,
+});
+export type Restriction = Static<typeof restrictionShape>;
+
+const principalShape = Type.Object({ principalId: id, issuer: Type.String(), subject: id });
+const servicePrincipalShape = Type.Object({ servicePrincipalId: id, namespaceId: optionalId, agentId: optionalId });
+const serviceKeyShape = Type.Object({
+  keyId: id,
+  servicePrincipalId: id,
+  namespaceId: optionalId,
+  name: Type.String(),
+  expiresAt: Type.String(),
+});
+export type ServiceKey = Static<typeof serviceKeyShape>;
+
+const installationBootstrapped = defineEvent('InstallationBootstrapped', {
+  skeleton: Type.Object({
+    installationId: id,
+    name: Type.String(),
+    administrator: principalShape,
+    servicePrincipal: servicePrincipalShape,
+    role: roleShape,
+    bindings: Type.Array(bindingShape),
+    serviceKey: serviceKeyShape,
+    defaultNamespaceId: id,
+  }),
+  view: ['installationId', 'name', 'administrator', 'servicePrincipal', 'role', 'bindings', 'serviceKey', 'defaultNamespaceId'],
+});
+const principalCreated = defineEvent('PrincipalCreated', { skeleton: principalShape, view: ['principalId'] });
+const servicePrincipalCreated = defineEvent('ServicePrincipalCreated', {
+  skeleton: servicePrincipalShape,
+  view: ['servicePrincipalId', 'namespaceId', 'agentId'],
+});
+const roleCreated = defineEvent('RoleCreated', { skeleton: roleShape, view: ['roleId', 'namespaceId', 'name', 'permissions'] });
+const roleDeleted = defineEvent('RoleDeleted', {
+  skeleton: Type.Object({ roleId: id, namespaceId: optionalId }),
+  view: ['roleId', 'namespaceId'],
+});
+const accessBindingCreated = defineEvent('AccessBindingCreated', {
+  skeleton: bindingShape,
+  view: ['bindingId', 'namespaceId', 'subjectKind', 'subjectId', 'roleId', 'resourceKind', 'resourceId'],
+});
+const accessBindingDeleted = defineEvent('AccessBindingDeleted', {
+  skeleton: Type.Object({ bindingId: id, namespaceId: optionalId }),
+  view: ['bindingId', 'namespaceId'],
+});
+const restrictionCreated = defineEvent('RestrictionCreated', {
+  skeleton: restrictionShape,
+  view: ['restrictionId', 'namespaceId', 'action', 'resourceKind', 'resourceId'],
+});
+const restrictionDeleted = defineEvent('RestrictionDeleted', {
+  skeleton: Type.Object({ restrictionId: id }),
+  view: ['restrictionId'],
+});
+const serviceKeyIssued = defineEvent('ServiceKeyIssued', {
+  skeleton: serviceKeyShape,
+  view: ['keyId', 'servicePrincipalId', 'namespaceId', 'name', 'expiresAt'],
+});
+const serviceKeyRevoked = defineEvent('ServiceKeyRevoked', {
+  skeleton: Type.Object({ keyId: id, servicePrincipalId: id }),
+  view: ['keyId', 'servicePrincipalId'],
+});
+/** Removal, step 1: the Agent, its revisions and its principal are unusable as target or subject from here. */
+const agentBindingsRemoved = defineEvent('AgentBindingsRemoved', {
+  skeleton: Type.Object({
+    agentId: id,
+    namespaceId: id,
+    servicePrincipalId: id,
+    revisionIds: Type.Array(id),
+    bindingIds: Type.Array(id),
+    keyIds: Type.Array(id),
+  }),
+  view: ['agentId', 'namespaceId', 'servicePrincipalId', 'revisionIds', 'bindingIds', 'keyIds'],
+});
+/** Removal, step 2, after the Agent is gone: its exact restrictions. */
+const agentRestrictionsRemoved = defineEvent('AgentRestrictionsRemoved', {
+  skeleton: Type.Object({ agentId: id, namespaceId: id, restrictionIds: Type.Array(id) }),
+  view: ['agentId', 'namespaceId', 'restrictionIds'],
+});
+/** A Configuration or Namespace is gone, and with it the policy that named it. */
+const resourcePolicyRemoved = defineEvent('ResourcePolicyRemoved', {
+  skeleton: Type.Object({ resourceKind: Type.String(), resourceId: id, namespaceId: id, bindingIds: Type.Array(id), roleIds: Type.Array(id) }),
+  view: ['resourceKind', 'resourceId', 'namespaceId', 'bindingIds', 'roleIds'],
+});
+
+export const iamEvents = createCodec(
+  installationBootstrapped,
+  principalCreated,
+  servicePrincipalCreated,
+  roleCreated,
+  roleDeleted,
+  accessBindingCreated,
+  accessBindingDeleted,
+  restrictionCreated,
+  restrictionDeleted,
+  serviceKeyIssued,
+  serviceKeyRevoked,
+  agentBindingsRemoved,
+  agentRestrictionsRemoved,
+  resourcePolicyRemoved,
+);
+
+export type InstallationBootstrapped = EventOf<typeof installationBootstrapped>;
+export type IamEvent =
+  | InstallationBootstrapped
+  | EventOf<typeof principalCreated>
+  | EventOf<typeof servicePrincipalCreated>
+  | EventOf<typeof roleCreated>
+  | EventOf<typeof roleDeleted>
+  | EventOf<typeof accessBindingCreated>
+  | EventOf<typeof accessBindingDeleted>
+  | EventOf<typeof restrictionCreated>
+  | EventOf<typeof restrictionDeleted>
+  | EventOf<typeof serviceKeyIssued>
+  | EventOf<typeof serviceKeyRevoked>
+  | EventOf<typeof agentBindingsRemoved>
+  | EventOf<typeof agentRestrictionsRemoved>
+  | EventOf<typeof resourcePolicyRemoved>;
