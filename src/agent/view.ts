@@ -1,0 +1,61 @@
+/** What readers see of an Agent, and where they read it. (rest-contract 2.2) */
+import type { Unreadable } from '../kernel/codec.ts';
+import type { Reading } from '../runtime/reading.ts';
+import { isStopping } from './lifecycle.ts';
+import type { PresentAgent } from './agent.ts';
+import type { AgentSettings, ExecutionMode } from './settings.ts';
+
+export interface AgentView {
+  readonly id: string;
+  readonly namespaceId: string;
+  readonly name: string;
+  readonly servicePrincipalId: string;
+  readonly configurationId: string;
+  readonly backendId: string | null;
+  readonly executionMode: ExecutionMode;
+  readonly settings: AgentSettings | Unreadable;
+  readonly desiredRuntimeState: 'running' | 'stopped';
+  readonly activeRevisionId: string | null;
+  readonly status: 'active' | 'deleting';
+  readonly createdAt: string;
+  /** Revision of the last change of the draft: the ETag. */
+  readonly draftRevision: number;
+}
+
+export const agentView = (agent: PresentAgent): AgentView => ({
+  id: agent.agentId,
+  namespaceId: agent.namespaceId,
+  name: agent.name,
+  servicePrincipalId: agent.servicePrincipalId,
+  configurationId: agent.draft.configurationId,
+  backendId: agent.draft.backendId,
+  executionMode: agent.draft.executionMode,
+  settings: agent.draft.settings,
+  desiredRuntimeState: agent.desired,
+  activeRevisionId: agent.activeRevisionId,
+  status: agent.deletion === null ? 'active' : 'deleting',
+  createdAt: agent.createdAt,
+  draftRevision: agent.draftRevision,
+});
+
+export { isStopping };
+
+/** Which rows of a list its caller may see: all or only some, less the restricted ones. */
+export interface Visibility {
+  /** Undefined: every resource of the parent. */
+  readonly only: readonly string[] | undefined;
+  readonly except: readonly string[];
+}
+
+/** A page of a list in creation order, then id: at most `limit` rows after the row with this id. */
+export interface PageRequest {
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+export interface AgentReads {
+  /** Agents by id; ids without a row are left out. */
+  byIds(ids: readonly string[]): Promise<Reading<AgentView>>;
+  /** Visible Agents of a Namespace. */
+  list(namespaceId: string, visible: Visibility, page?: PageRequest): Promise<Reading<AgentView>>;
+}
