@@ -3,4 +3,4 @@
 import { fileURLToPath } from 'node:url';
 import { launch } from './launch.js';
 
-launch(fileURLToPath(new URL('../src/cli.ts', import.meta.url)), process.argv.slice(2));
+launch([fileURLToPath(new URL('../src/cli.ts', import.meta.url)), ...process.argv.slice(2)]);

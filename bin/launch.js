@@ -1,4 +1,4 @@
-/** Runs a file under Node 24 whatever Node was used to call it: plain JavaScript, because Node 20 cannot read TypeScript. */
+/** Runs a program under Node 24 whatever Node was used to call it: plain JavaScript, because Node 20 cannot read TypeScript. */
 import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { constants } from 'node:os';
@@ -30,13 +30,13 @@ const refuse = () => {
 };
 
 /**
- * Runs `file` with `args`, passes signals on and ends as the child ends. The child holds an IPC channel
+ * Runs Node with `args`, passes signals on and ends as the child ends. The child holds an IPC channel
  * to this process: when it closes, the launcher is gone, even if it was killed (src/launcher-link.ts).
  */
-export const launch = (file, args) => {
+export const launch = (args) => {
   const node = findNode();
   if (node === undefined) return refuse();
-  const child = spawn(node, [file, ...args], {
+  const child = spawn(node, args, {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     // Tools call `node` through their own `#!` line: let them find the same one.
     env: { ...process.env, PATH: `${dirname(node)}${platform === 'win' ? ';' : ':'}${process.env.PATH ?? ''}` },
