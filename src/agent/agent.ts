@@ -19,6 +19,8 @@ export interface PresentAgent extends Lifecycle {
   readonly draft: Draft;
   /** Revision of the last event that changed the draft: the ETag. (failure scenario 34) */
   readonly draftRevision: number;
+  /** Digest of the input it was created from under an idempotency key; null without one. */
+  readonly createdFrom: string | null;
   readonly work: WorkState;
 }
 
@@ -67,7 +69,7 @@ const decide = (state: AgentState, command: AgentCommand): Decision<AgentEvent> 
   }
 };
 
-const created = ({ data }: AgentCreated, { occurredAt, revision }: Envelope): PresentAgent => ({
+const created = ({ data }: AgentCreated, { occurredAt, revision, idempotency }: Envelope): PresentAgent => ({
   phase: 'present',
   agentId: data.agentId,
   namespaceId: data.namespaceId,
@@ -76,6 +78,7 @@ const created = ({ data }: AgentCreated, { occurredAt, revision }: Envelope): Pr
   createdAt: occurredAt,
   draft: { configurationId: data.configurationId, executionMode: data.executionMode, backendId: data.backendId, settings: data.settings },
   draftRevision: revision,
+  createdFrom: idempotency?.input ?? null,
   desired: 'stopped',
   activeRevisionId: null,
   revisions: [],

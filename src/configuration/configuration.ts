@@ -13,6 +13,8 @@ export interface PresentConfiguration {
   readonly generation: number;
   readonly settings: ConfigurationSettings | Unreadable;
   readonly createdAt: string;
+  /** Digest of the input it was created from under an idempotency key; null without one. */
+  readonly createdFrom: string | null;
 }
 
 export type ConfigurationState = { readonly phase: 'none' | 'deleted' } | PresentConfiguration;
@@ -51,10 +53,10 @@ const decide = (state: ConfigurationState, command: ConfigurationCommand): Decis
   }
 };
 
-const evolve = (state: ConfigurationState, { type, data }: ConfigurationEvent, { occurredAt }: Envelope): ConfigurationState => {
+const evolve = (state: ConfigurationState, { type, data }: ConfigurationEvent, { occurredAt, idempotency }: Envelope): ConfigurationState => {
   switch (type) {
     case 'ConfigurationCreated':
-      return { phase: 'present', ...data, createdAt: occurredAt };
+      return { phase: 'present', ...data, createdAt: occurredAt, createdFrom: idempotency?.input ?? null };
     case 'ConfigurationReplaced':
       return state.phase === 'present' ? { ...state, generation: data.generation, settings: data.settings } : state;
     case 'ConfigurationCreationAbandoned':

@@ -8,6 +8,7 @@ export type IamCommand =
   | { readonly type: 'BootstrapInstallation'; readonly data: InstallationBootstrapped['data'] }
   | { readonly type: 'CreatePrincipal'; readonly principalId: string; readonly issuer: string; readonly subject: string }
   | { readonly type: 'CreateServicePrincipal'; readonly servicePrincipalId: string; readonly namespaceId?: string; readonly agentId?: string }
+  | { readonly type: 'RemoveServicePrincipalOfAgent'; readonly agentId: string }
   | { readonly type: 'CreateRole'; readonly role: Role }
   | { readonly type: 'DeleteRole'; readonly roleId: string }
   | { readonly type: 'CreateAccessBinding'; readonly binding: AccessBinding }
@@ -54,7 +55,12 @@ const decide = (policy: Policy, command: IamCommand): Decision<IamEvent> => {
     }
     case 'CreateServicePrincipal': {
       const { type: _, ...data } = command;
-      return policy.identities.has(data.servicePrincipalId) ? [] : [{ type: 'ServicePrincipalCreated', data }];
+      const known = policy.identities.has(data.servicePrincipalId) || (data.agentId !== undefined && policy.principalOfAgent.has(data.agentId));
+      return known ? [] : [{ type: 'ServicePrincipalCreated', data }];
+    }
+    case 'RemoveServicePrincipalOfAgent': {
+      const servicePrincipalId = policy.principalOfAgent.get(command.agentId);
+      return servicePrincipalId === undefined ? [] : [{ type: 'ServicePrincipalRemoved', data: { servicePrincipalId } }];
     }
     case 'CreateRole':
       return [{ type: 'RoleCreated', data: command.role }];

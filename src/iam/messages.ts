@@ -65,6 +65,11 @@ const servicePrincipalCreated = defineEvent('ServicePrincipalCreated', {
   skeleton: servicePrincipalShape,
   view: ['servicePrincipalId', 'namespaceId', 'agentId'],
 });
+/** The Agent it was made for never came to be. */
+const servicePrincipalRemoved = defineEvent('ServicePrincipalRemoved', {
+  skeleton: Type.Object({ servicePrincipalId: id }),
+  view: ['servicePrincipalId'],
+});
 const roleCreated = defineEvent('RoleCreated', { skeleton: roleShape, view: ['roleId', 'namespaceId', 'name', 'permissions'] });
 const roleDeleted = defineEvent('RoleDeleted', {
   skeleton: Type.Object({ roleId: id, namespaceId: optionalId }),
@@ -121,6 +126,7 @@ export const iamEvents = createCodec(
   installationBootstrapped,
   principalCreated,
   servicePrincipalCreated,
+  servicePrincipalRemoved,
   roleCreated,
   roleDeleted,
   accessBindingCreated,
@@ -139,6 +145,7 @@ export type IamEvent =
   | InstallationBootstrapped
   | EventOf<typeof principalCreated>
   | EventOf<typeof servicePrincipalCreated>
+  | EventOf<typeof servicePrincipalRemoved>
   | EventOf<typeof roleCreated>
   | EventOf<typeof roleDeleted>
   | EventOf<typeof accessBindingCreated>

@@ -14,6 +14,8 @@ export interface Identity {
 export interface Policy {
   readonly installation: InstallationBootstrapped['data'] & { readonly createdAt: string } | null;
   readonly identities: Map<string, Identity>;
+  /** The one service principal of each Agent. */
+  readonly principalOfAgent: Map<string, string>;
   readonly roles: Map<string, Role>;
   readonly bindings: Map<string, AccessBinding>;
   readonly bindingsBySubject: Map<string, Set<string>>;
@@ -26,6 +28,7 @@ export interface Policy {
 export const noPolicy: Policy = {
   installation: null,
   identities: Map(),
+  principalOfAgent: Map(),
   roles: Map(),
   bindings: Map(),
   bindingsBySubject: Map(),
@@ -34,7 +37,20 @@ export const noPolicy: Policy = {
   removed: Set(),
 };
 
-const withIdentity = (policy: Policy, identity: Identity): Policy => ({ ...policy, identities: policy.identities.set(identity.id, identity) });
+const withIdentity = (policy: Policy, identity: Identity): Policy => ({
+  ...policy,
+  identities: policy.identities.set(identity.id, identity),
+  principalOfAgent: identity.agentId === undefined ? policy.principalOfAgent : policy.principalOfAgent.set(identity.agentId, identity.id),
+});
+
+const withoutIdentity = (policy: Policy, id: string): Policy => {
+  const agentId = policy.identities.get(id)?.agentId;
+  return {
+    ...policy,
+    identities: policy.identities.delete(id),
+    principalOfAgent: agentId === undefined ? policy.principalOfAgent : policy.principalOfAgent.delete(agentId),
+  };
+};
 
 const withBinding = (policy: Policy, binding: AccessBinding): Policy => ({
   ...policy,
@@ -82,6 +98,8 @@ export const evolvePolicy = (policy: Policy, { type, data }: IamEvent, { occurre
       return withIdentity(policy, principal(data));
     case 'ServicePrincipalCreated':
       return withIdentity(policy, servicePrincipal(data));
+    case 'ServicePrincipalRemoved':
+      return withoutIdentity(policy, data.servicePrincipalId);
     case 'RoleCreated':
       return { ...policy, roles: policy.roles.set(data.roleId, data) };
     case 'RoleDeleted':
@@ -99,10 +117,9 @@ export const evolvePolicy = (policy: Policy, { type, data }: IamEvent, { occurre
     case 'ServiceKeyRevoked':
       return { ...policy, keys: policy.keys.delete(data.keyId) };
     case 'AgentBindingsRemoved': {
-      const unbound = data.bindingIds.reduce(withoutBinding, policy);
+      const unbound = data.bindingIds.reduce(withoutBinding, withoutIdentity(policy, data.servicePrincipalId));
       return {
         ...unbound,
-        identities: unbound.identities.delete(data.servicePrincipalId),
         keys: unbound.keys.deleteAll(data.keyIds),
         removed: unbound.removed.union([data.agentId, ...data.revisionIds]),
       };

@@ -18,6 +18,8 @@ export interface NamespaceState {
   readonly name: string;
   readonly createdAt: string;
   readonly creator: Actor | null;
+  /** Digest of the input it was created from under an idempotency key; null without one. */
+  readonly createdFrom: string | null;
   /** By {@link keyOf}. */
   readonly resources: Map<string, Registration>;
   /** Holder of each name, by kind and name. */
@@ -166,7 +168,7 @@ const changeReferences = (
 const evolve = (state: NamespaceState, event: NamespaceEvent, envelope: Envelope): NamespaceState => {
   switch (event.type) {
     case 'NamespaceCreated':
-      return { ...state, status: 'provisioning', name: event.data.name, createdAt: envelope.occurredAt, creator: envelope.actor };
+      return { ...state, status: 'provisioning', name: event.data.name, createdAt: envelope.occurredAt, creator: envelope.actor, createdFrom: envelope.idempotency?.input ?? null };
     case 'NamespaceCreationAbandoned':
     case 'NamespaceDeletionRepeated':
       return state;
@@ -217,7 +219,7 @@ const evolve = (state: NamespaceState, event: NamespaceEvent, envelope: Envelope
 };
 
 export const namespaceDecider: Decider<NamespaceState, NamespaceCommand, NamespaceEvent> = {
-  initial: { status: 'absent', name: '', createdAt: '', creator: null, resources: Map(), names: Map(), deletion: null, work: noWork },
+  initial: { status: 'absent', name: '', createdAt: '', creator: null, createdFrom: null, resources: Map(), names: Map(), deletion: null, work: noWork },
   decide,
   evolve,
 };

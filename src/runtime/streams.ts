@@ -121,10 +121,17 @@ export const createStreams = ({
   /** Begins every stream name: the Installation's id and a dot. */
   readonly prefix: string;
 }): Streams => {
-  const folds = new Map<string, Loaded<unknown>>();
+  const caches = new WeakMap<object, Map<string, Loaded<unknown>>>();
   const waiting = new Map<string, Waiter<never, never, never>[]>();
 
-  const remember = <S>(loaded: Loaded<S>): Loaded<S> => {
+  const foldsOf = (aggregate: object): Map<string, Loaded<unknown>> => {
+    let folds = caches.get(aggregate);
+    if (folds === undefined) caches.set(aggregate, (folds = new Map()));
+    return folds;
+  };
+
+  const remember = <S>(aggregate: object, loaded: Loaded<S>): Loaded<S> => {
+    const folds = foldsOf(aggregate);
     folds.delete(loaded.stream);
     folds.set(loaded.stream, loaded);
     if (folds.size > cacheLimit) folds.delete(folds.keys().next().value!);
@@ -132,7 +139,7 @@ export const createStreams = ({
   };
 
   const known = <S, C, E extends Message>(aggregate: Aggregate<S, C, E>, stream: string): Loaded<S> =>
-    (folds.get(stream) as Loaded<S> | undefined) ?? {
+    (foldsOf(aggregate).get(stream) as Loaded<S> | undefined) ?? {
       stream,
       state: aggregate.decider.initial,
       revision: noStream,
@@ -166,13 +173,13 @@ export const createStreams = ({
   const loadMany: Streams['loadMany'] = async (aggregate, ids) => {
     const bases = ids.map((id) => known(aggregate, prefix + aggregate.streamOf(id)));
     const tails = await reading(() => store.readStreams(bases.map(({ stream, revision }) => ({ stream, fromRevision: revision + 1 }))));
-    return bases.map((base, index) => remember(foldOnto(aggregate, base, tails[index]!)));
+    return bases.map((base, index) => remember(aggregate, foldOnto(aggregate, base, tails[index]!)));
   };
 
   const load: Streams['load'] = async (aggregate, id) => {
     const base = known(aggregate, prefix + aggregate.streamOf(id));
     const tail = await reading(() => store.readStream(base.stream, base.revision + 1));
-    return remember(foldOnto(aggregate, base, tail));
+    return remember(aggregate, foldOnto(aggregate, base, tail));
   };
 
   const prepare = <S, C, E extends Message>(
@@ -226,7 +233,7 @@ export const createStreams = ({
     const prepared = prepare(aggregate, loaded, events, context);
     const position = await write(loaded, prepared);
     const result = after(aggregate, loaded, prepared, position);
-    if ((folds.get(loaded.stream)?.revision ?? noStream) < result.revision) remember(result);
+    if ((foldsOf(aggregate).get(loaded.stream)?.revision ?? noStream) < result.revision) remember(aggregate, result);
     return { ...result, events, eventIds: prepared.map(({ bytes }) => bytes.id) };
   };
 
@@ -284,7 +291,7 @@ export const createStreams = ({
   /** Settles a batch; answers the waiters that did not fit into this append. */
   const settle = async <S, C, E extends Message>(aggregate: Aggregate<S, C, E>, id: string, waiters: readonly Waiter<S, C, E>[]): Promise<readonly Waiter<S, C, E>[]> => {
     const stream = prefix + aggregate.streamOf(id);
-    let fresh = !folds.has(stream);
+    let fresh = !foldsOf(aggregate).has(stream);
     for (let tries = 0; tries < tryLimit; tries++) {
       const base = fresh ? await load(aggregate, id) : known(aggregate, stream);
       const batch = await guarded(waiters);
@@ -300,7 +307,7 @@ export const createStreams = ({
       if (prepared.length > 0) {
         try {
           const position = await write(base, prepared);
-          end = remember(after(aggregate, base, prepared, position));
+          end = remember(aggregate, after(aggregate, base, prepared, position));
         } catch (error) {
           if (!(error instanceof WrongExpectedRevision)) throw error;
           fresh = true;

@@ -1,0 +1,138 @@
+/**
+ * Judges callers by the policy at the tail of the `iam` stream: one state per process, one refresh shared by
+ * all requests that arrived before it began, never a cache that outlives a revocation.
+ * (architecture section 5, iam-auth-audit 8.2, failure scenarios 3 and 26)
+ */
+import { iam } from '../aggregates.ts';
+import type { AuditLog } from '../audit/audit-log.ts';
+import { Refusal, unavailable } from '../kernel/errors.ts';
+import type { ResourceKind, ResourceRef } from '../kernel/event.ts';
+import type { Loaded, Streams } from '../runtime/streams.ts';
+import type { Caller } from './caller.ts';
+import { evaluate, type Action, type Verdict } from './evaluate.ts';
+import type { Policy } from './policy.ts';
+
+/** What a request wants to do, as the audit names it. */
+export interface Operation {
+  /** For example `openclaw.agents.create`. */
+  readonly action: string;
+  readonly resource: ResourceRef;
+}
+
+export type Permission = readonly [action: Action, resource: ResourceRef];
+
+/** A permission that was granted, and the guard that grants it again right before an append. */
+export interface Grant {
+  readonly policyRevision: number;
+  /** The permission asked for first, as the audit record carries it. */
+  readonly authorization: { readonly principalId: string; readonly action: string; readonly resource: ResourceRef };
+  /** Judges again if the policy moved or is older than 250 ms; completes the context of the append. @throws Refusal FORBIDDEN */
+  readonly guard: () => Promise<{ readonly policyRevision: number }>;
+}
+
+export interface Authorizer {
+  /** The policy at the tail of its stream. @throws Refusal DEPENDENCY_UNAVAILABLE */
+  current(): Promise<Loaded<Policy>>;
+  /**
+   * All permissions, in order; the first refused one is audited.
+   * @throws Refusal FORBIDDEN with one generic message, or DEPENDENCY_UNAVAILABLE when the denial cannot be recorded
+   */
+  require(caller: Caller, operation: Operation, permissions: readonly Permission[]): Promise<Grant>;
+  /** Records a refusal that is about more than one permission, and returns it. */
+  denied(caller: Caller, operation: Operation, refused: Permission, refusal: Refusal, details: Readonly<Record<string, unknown>>, reasonCode?: string): Promise<Refusal>;
+  /** Judges without a record: for lists, for what a page may offer, and for the worker. */
+  may(principalId: string, action: Action, resource: ResourceRef): Promise<Verdict>;
+}
+
+const maxAgeMs = 250;
+
+const forbidden = (): Refusal => new Refusal('FORBIDDEN', 'You do not have permission for this operation');
+
+/** References as policy knows them: a Namespace carries its own id, a collection the id of its Namespace. */
+export const ref = {
+  installation: (id: string): ResourceRef => ({ kind: 'installation', id }),
+  namespace: (id: string): ResourceRef => ({ kind: 'namespace', id, namespaceId: id }),
+  collection: (kind: ResourceKind, namespaceId: string): ResourceRef => ({ kind, id: namespaceId, namespaceId }),
+  in: (kind: ResourceKind, namespaceId: string, id: string): ResourceRef => ({ kind, id, namespaceId }),
+};
+
+export const createAuthorizer = ({ streams, audit }: { readonly streams: Streams; readonly audit: AuditLog }): Authorizer => {
+  let running: Promise<Loaded<Policy>> | undefined;
+  let next: Promise<Loaded<Policy>> | undefined;
+  let latest: { readonly policy: Loaded<Policy>; readonly at: number } | undefined;
+
+  const refresh = async (): Promise<Loaded<Policy>> => {
+    const at = performance.now();
+    try {
+      const policy = await streams.load(iam, '');
+      if (latest === undefined || policy.revision >= latest.policy.revision) latest = { policy, at };
+      return policy;
+    } catch (error) {
+      throw error instanceof Refusal ? error : unavailable('policy', error);
+    }
+  };
+
+  const current = (): Promise<Loaded<Policy>> => {
+    if (running === undefined) {
+      running = refresh().finally(() => (running = undefined));
+      return running;
+    }
+    next ??= running.then(
+      () => ((next = undefined), current()),
+      () => ((next = undefined), current()),
+    );
+    return next;
+  };
+
+  const judge = (policy: Policy, caller: Caller, [action, resource]: Permission): Verdict => {
+    const verdict = evaluate(policy, caller.actor.principalId, action, resource);
+    if (caller.keyNamespaceId === undefined || caller.keyNamespaceId === resource.namespaceId) return verdict;
+    return { ...verdict, allowed: false, reason: 'The key belongs to another Namespace' };
+  };
+
+  const denied: Authorizer['denied'] = async (caller, operation, [action, resource], refusal, details, reasonCode = 'AUTHORIZATION_DENIED') => {
+    const namespaceId = operation.resource.namespaceId;
+    await audit.record(
+      caller,
+      { type: 'AuthorizationDenied', data: namespaceId === undefined ? {} : { namespaceId } },
+      {
+        kind: 'authorization_denial',
+        action: operation.action,
+        resource: operation.resource,
+        outcome: 'denied',
+        reasonCode,
+        authorization: { principalId: caller.actor.principalId, action, resource },
+        details,
+      },
+      latest?.policy.revision ?? null,
+    );
+    return refusal;
+  };
+
+  const judgeAll = async (policy: Loaded<Policy>, caller: Caller, operation: Operation, permissions: readonly Permission[]): Promise<number> => {
+    for (const permission of permissions) {
+      const verdict = judge(policy.state, caller, permission);
+      if (!verdict.allowed) throw await denied(caller, operation, permission, forbidden(), { ...verdict.evidence, decisionReason: verdict.reason });
+    }
+    return policy.revision;
+  };
+
+  return {
+    current,
+    denied,
+    require: async (caller, operation, permissions) => {
+      const policyRevision = await judgeAll(await current(), caller, operation, permissions);
+      const [action, resource] = permissions[0]!;
+      return {
+        policyRevision,
+        authorization: { principalId: caller.actor.principalId, action, resource },
+        guard: async () => {
+          const recent = latest !== undefined && performance.now() - latest.at <= maxAgeMs ? latest.policy : await current();
+          if (recent.revision === policyRevision) return { policyRevision };
+          return { policyRevision: await judgeAll(recent, caller, operation, permissions) };
+        },
+      };
+    },
+    may: async (principalId, action, resource) => evaluate((await current()).state, principalId, action, resource),
+  };
+};
