@@ -1,0 +1,25 @@
+/** What the process driver can run, as a table of refusals: admission refuses what it lacks instead of ignoring it. (compute-drivers 14.4) */
+import { readDocument } from '../../gateway/document.ts';
+import { canonicalText } from '../../kernel/canonical.ts';
+import type { Admission, ComputeDriver } from '../driver.ts';
+
+type Draft = Parameters<ComputeDriver['admit']>[0];
+
+const refusals: readonly ((draft: Draft) => string | undefined)[] = [
+  ({ executionMode }) => (executionMode === 'embedded' ? undefined : 'The process driver runs embedded Agents only'),
+  ({ harnessAuth }) =>
+    canonicalText(harnessAuth) === '{"method":"runtime"}' ? undefined : 'The process driver supports only the runtime harness authentication',
+  ({ configuration }) => {
+    const reading = readDocument(configuration);
+    return 'problem' in reading ? reading.problem : undefined;
+  },
+];
+
+/** The first reason that applies, or admission. */
+export const admit = (draft: Draft): Admission => {
+  for (const refusal of refusals) {
+    const reason = refusal(draft);
+    if (reason !== undefined) return { admitted: false, reason };
+  }
+  return { admitted: true };
+};
