@@ -3,7 +3,7 @@
  * the caller's pool, subscriptions woken by one shared LISTEN connection. Tables and function are in
  * src/postgres/migrations/000001.sql. (architecture section 3)
  */
-import type { ClientConfig, Pool } from 'pg';
+import type { Pool } from 'pg';
 import { checkAppend } from './check-append.ts';
 import type { EventStore, Filter, Page, Position, StoredEvent } from './event-store.ts';
 import { follow } from './follow.ts';
@@ -15,8 +15,8 @@ import { isPosition, positionText } from './postgres/position.ts';
 export interface PostgresEventStoreOptions {
   /** Serves the reads; it stays the caller's. */
   readonly pool: Pool;
-  /** How to open the two connections the store owns: one for appends, one for notifications. */
-  readonly connection: ClientConfig;
+  /** Where the two connections go that the store owns: one for appends, one for notifications. */
+  readonly url: string;
   /** How long an append is tried before it is `StoreUnavailable`. 5 s. */
   readonly appendBudgetMs?: number;
   /** How long a subscription trusts silence before it reads anyway. 5 s. */
@@ -41,12 +41,12 @@ const storedEvent = (row: Row): StoredEvent => ({ ...row, position: positionText
 /** The event store in a PostgreSQL database with our migrations. Closing it leaves the pool open. */
 export const createPostgresEventStore = ({
   pool,
-  connection,
+  url,
   appendBudgetMs = 5_000,
   pollMs = 5_000,
 }: PostgresEventStoreOptions): EventStore => {
-  const lane = createAppendLane(connection, appendBudgetMs);
-  const listener = createListener(connection);
+  const lane = createAppendLane(url, appendBudgetMs);
+  const listener = createListener(url);
   const closing = new AbortController();
 
   const query = async <R extends object>(name: string, text: string, values: unknown[]): Promise<R[]> => {

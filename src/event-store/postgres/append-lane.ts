@@ -4,7 +4,7 @@
  * that is suspended at any moment holds no lock. (failure scenarios 12, 14, 23)
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Client, ClientConfig } from 'pg';
+import type { Client } from 'pg';
 import type { EventBytes } from '../../kernel/event.ts';
 import { appendBytes, StoreUnavailable, WrongExpectedRevision } from '../event-store.ts';
 import type { Appended } from '../event-store.ts';
@@ -49,7 +49,7 @@ export interface AppendLane {
 }
 
 /** Opens a lane; an append is sent again, with identical bytes, until it is answered or `budgetMs` have passed. */
-export const createAppendLane = (config: ClientConfig, budgetMs: number): AppendLane => {
+export const createAppendLane = (url: string, budgetMs: number): AppendLane => {
   let client: Client | undefined;
   let waiting: WaitingAppend[] = [];
   let running: Promise<void> | undefined;
@@ -58,7 +58,7 @@ export const createAppendLane = (config: ClientConfig, budgetMs: number): Append
 
   const connected = async (): Promise<Client> => {
     if (client !== undefined) return client;
-    client = await connect(config, 'exuvia append', (lost) => {
+    client = await connect({ url, applicationName: 'exuvia append' }, (lost) => {
       if (client === lost) client = undefined;
     });
     await client.query(prepareSession);

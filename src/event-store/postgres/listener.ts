@@ -1,6 +1,6 @@
 /** The one LISTEN connection that all subscriptions of a process share. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Client, ClientConfig } from 'pg';
+import type { Client } from 'pg';
 import { createBell } from '../follow.ts';
 import type { Bell } from '../follow.ts';
 import { connect, disconnect } from './connection.ts';
@@ -15,7 +15,7 @@ export interface Listener extends Bell {
  * Listens from the first subscription on, and again whenever the connection is lost. Rings at every
  * notification, and after every reconnection for those that were missed.
  */
-export const createListener = (config: ClientConfig): Listener => {
+export const createListener = (url: string): Listener => {
   const bell = createBell();
   const closing = new AbortController();
   let client: Client | undefined;
@@ -25,7 +25,7 @@ export const createListener = (config: ClientConfig): Listener => {
     while (!closing.signal.aborted) {
       const { promise: lost, resolve: onLost } = Promise.withResolvers<unknown>();
       try {
-        client = await connect(config, 'exuvia listen', onLost);
+        client = await connect({ url, applicationName: 'exuvia listen' }, onLost);
         if (closing.signal.aborted) break;
         client.on('notification', bell.ring);
         await client.query('listen event_appended');

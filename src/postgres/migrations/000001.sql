@@ -45,7 +45,9 @@ create function append_events(
   types text[],
   data text[],
   metadata text[]
-) returns bigint[] language plpgsql as $$
+) returns bigint[] language plpgsql
+set plan_cache_mode = force_generic_plan -- planning again at each call measured 0.35 ms of 1.1 ms
+as $$
 declare
   append_count constant integer := cardinality(streams);
   answers bigint[] := array_fill(null::bigint, array[append_count]);
@@ -59,11 +61,12 @@ begin
   select coalesce(max(position), 0) into first_head from event;
   head := first_head;
 
-  select array_agg(wanted.earlier order by wanted.number), array_agg(coalesce(stream.revision, -1) order by wanted.number)
+  -- A subquery per name, not a join: planned on an empty table, a join would read all of a grown one.
+  select array_agg(wanted.earlier order by number),
+         array_agg(coalesce((select revision from stream where stream.name = wanted.name), -1) order by number)
     into earlier, tails
     from (select number, name, lag(number) over (partition by name order by number) as earlier
-            from unnest(streams) with ordinality as named (name, number)) as wanted
-    left join stream using (name);
+            from unnest(streams) with ordinality as named (name, number)) as wanted;
 
   for i in 1 .. append_count loop
     if earlier[i] is not null then
@@ -96,8 +99,9 @@ begin
     select array_agg(coalesce(answers[number], (
              select max(stored.position)
                from unnest(append_numbers, event_revisions, ids) as resent (append, revision, id)
-               join event as stored on stored.stream = streams[number]
-                and stored.revision = resent.revision and stored.id = resent.id
+              cross join lateral (select position from event
+                                   where event.stream = streams[number] and event.revision = resent.revision
+                                     and event.id = resent.id limit 1) as stored
               where resent.append = number
              having count(*) = event_counts[number])) order by number)
       into answers
