@@ -67,10 +67,10 @@ export const createProcessDriver = (options: ProcessDriverOptions): ComputeDrive
   };
 
   /** Ends what runs and starts this revision in its place. */
-  const replace = async (running: Running | undefined, revision: RevisionSnapshot, signal: AbortSignal): Promise<void> => {
+  const replace = async (running: Running | undefined, revision: RevisionSnapshot, signal: AbortSignal): Promise<Running> => {
     if (running !== undefined) await workloads.halt(keyOf(revision), signal);
     signal.throwIfAborted();
-    await workloads.start(keyOf(revision), revision.revisionId);
+    return workloads.start(keyOf(revision), revision.revisionId);
   };
 
   const stop = async (revision: RevisionSnapshot, signal: AbortSignal): Promise<void> => {
@@ -126,8 +126,7 @@ export const createProcessDriver = (options: ProcessDriverOptions): ComputeDrive
         const predecessorServes =
           running !== undefined && running.state.kind !== 'failed' && running.record.revisionId === (await servedRevision(agent));
         if (predecessorServes) return observed(revision, { ready: true });
-        await replace(running, revision, effect.signal);
-        return observed(revision, { ready: false });
+        return observed(revision, readinessOf(await replace(running, revision, effect.signal)));
       }),
 
     activateRevision: (revision, effect) =>

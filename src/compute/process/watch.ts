@@ -44,7 +44,7 @@ export const watchGateway = async ({ identity, child, graceMs, probe, onSettled,
     const age = performance.now() - beganAt;
     const startPollMs = Math.min(longestPollMs, Math.max(shortestPollMs, age / 20));
     const pauseMs = !settled ? startPollMs : child ? ownChildRecheckMs : longestPollMs;
-    await delay(pauseMs, undefined, { signal: wake, ref: false }).catch(() => undefined);
+    await delay(pauseMs, undefined, { signal: wake }).catch(() => undefined);
   }
   if (!signal.aborted) await onExit(await exitDetail(child));
 };

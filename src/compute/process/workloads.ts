@@ -42,7 +42,7 @@ export interface Workloads {
   /** What runs, adopted or restarted if need be; undefined when nothing shall run. */
   readonly look: (agent: AgentKey) => Promise<Running | undefined>;
   /** Makes this revision current and starts it. Nothing may run before. */
-  readonly start: (agent: AgentKey, revisionId: string) => Promise<void>;
+  readonly start: (agent: AgentKey, revisionId: string) => Promise<Running>;
   /** Unregisters and ends whatever runs, waits until it is gone, and removes its records and secrets. */
   readonly halt: (agent: AgentKey, signal?: AbortSignal) => Promise<void>;
   /** Stops watching. */
@@ -119,6 +119,8 @@ export const openWorkloads = (settings: WorkloadSettings): Workloads => {
     const port = await reservePort(owner.port);
     if (port !== owner.port) await writeDurably(folder.record, canonicalText({ ...owner, port }));
     const token = randomBytes(32).toString('hex');
+    const compileCacheFolder = join(root, 'compile-cache');
+    await ensureDirectory(compileCacheFolder);
     await ensureDirectory(folder.secrets);
     await writeDurably(folder.token, token);
 
@@ -128,12 +130,14 @@ export const openWorkloads = (settings: WorkloadSettings): Workloads => {
       labels: [agent.agentId, revisionId],
       stateFolder: folder.state,
       logPath: folder.log,
-      compileCacheFolder: join(root, 'compile-cache'),
+      compileCacheFolder,
     });
     const start = { revisionId, startId: randomUUID(), port, startedAt: new Date().toISOString(), exits };
     if ('startError' in launched) {
       const failed = { ...start, failure: startFailure(`error-${launched.startError}`) };
       await writeRuntime(folder, failed);
+      log.error({ ...agent, revisionId, detail: failed.failure.cause?.detail }, 'gateway cannot be started');
+      settings.changed(agent);
       return failed;
     }
     const record = { ...start, process: launched.identity };
@@ -179,7 +183,7 @@ export const openWorkloads = (settings: WorkloadSettings): Workloads => {
     const child = watched?.startId === record.startId ? watched.child : undefined;
     const found = record.process === undefined ? record : await recover(agent, record, await exitDetail(child));
     if (found === undefined) return undefined;
-    return { record: found, state: found.failure === undefined ? { kind: 'starting' } : { kind: 'failed', failure: found.failure } };
+    return beginning(found);
   };
 
   const halt: Workloads['halt'] = async (agent, signal) => {
@@ -199,7 +203,7 @@ export const openWorkloads = (settings: WorkloadSettings): Workloads => {
     start: async (agent, revisionId) => {
       const folder = agentFolder(root, agent);
       await linkDurably(folder.current, linkTarget(folder, revisionId));
-      await launch(agent, revisionId, 0);
+      return beginning(await launch(agent, revisionId, 0));
     },
     close: async () => {
       closed = true;
@@ -209,6 +213,12 @@ export const openWorkloads = (settings: WorkloadSettings): Workloads => {
     },
   };
 };
+
+/** What is known of a start without asking the child. */
+const beginning = (record: RuntimeRecord): Running => ({
+  record,
+  state: record.failure === undefined ? { kind: 'starting' } : { kind: 'failed', failure: record.failure },
+});
 
 const linkTarget = (folder: AgentFolder, revisionId: string): string => relative(folder.path, folder.revision(revisionId).path);
 
