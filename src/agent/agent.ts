@@ -28,7 +28,8 @@ export type AgentState =
   /** Never created, or fenced off before it was. */
   | { readonly phase: 'none' }
   | PresentAgent
-  | { readonly phase: 'removed'; readonly agentId: string; readonly namespaceId: string };
+  /** Its revisions are kept for the policy that still names them. */
+  | { readonly phase: 'removed'; readonly agentId: string; readonly namespaceId: string; readonly revisionIds: readonly string[] };
 
 export type AgentCommand =
   | { readonly type: 'CreateAgent'; readonly data: AgentCreated['data'] }
@@ -81,6 +82,7 @@ const created = ({ data }: AgentCreated, { occurredAt, revision, idempotency }: 
   createdFrom: idempotency?.input ?? null,
   desired: 'stopped',
   activeRevisionId: null,
+  previousRevisionId: null,
   revisions: [],
   stops: [],
   deletion: null,
@@ -93,7 +95,12 @@ const evolve = (state: AgentState, event: AgentEvent, envelope: Envelope): Agent
   if (event.type === 'AgentCreationAbandoned' || state.phase !== 'present') return state;
   switch (event.type) {
     case 'AgentRemoved':
-      return { phase: 'removed', agentId: state.agentId, namespaceId: state.namespaceId };
+      return {
+        phase: 'removed',
+        agentId: state.agentId,
+        namespaceId: state.namespaceId,
+        revisionIds: state.revisions.map(({ revisionId }) => revisionId),
+      };
     case 'WorkDeferred':
     case 'WorkRetryScheduled':
     case 'WorkClaimExpired':

@@ -2,7 +2,7 @@
 import type { Decision } from '../kernel/decider.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { Actor, Envelope } from '../kernel/event.ts';
-import { reopenWork, workKey, type WorkState } from '../kernel/work.ts';
+import { DeletionOwned, reopenWork, workKey, type WorkState } from '../kernel/work.ts';
 import { isUnreadable } from '../kernel/codec.ts';
 import type { Draft } from './draft.ts';
 import type { AgentEvent } from './messages.ts';
@@ -16,6 +16,8 @@ export interface AdmittedRevision {
   readonly exclusive: boolean;
   readonly actor: Actor;
   readonly admittedAt: string;
+  /** The admission, as the cause of what its work writes. */
+  readonly eventId: string;
 }
 
 export interface StopOperation {
@@ -23,6 +25,7 @@ export interface StopOperation {
   readonly actor: Actor;
   /** A stop sweeps the revisions admitted before it in the stream, never later ones. (failure scenario 21) */
   readonly lastNumber: number;
+  readonly eventId: string;
 }
 
 export interface Deletion {
@@ -31,11 +34,14 @@ export interface Deletion {
   readonly failedCode: string | null;
   /** The last effect is done: only removal is left. */
   readonly finished: boolean;
+  readonly eventId: string;
 }
 
 export interface Lifecycle {
   readonly desired: 'running' | 'stopped';
   readonly activeRevisionId: string | null;
+  /** What was selected before {@link activeRevisionId}. */
+  readonly previousRevisionId: string | null;
   readonly revisions: readonly AdmittedRevision[];
   readonly stops: readonly StopOperation[];
   readonly deletion: Deletion | null;
@@ -76,16 +82,6 @@ export const isStopping = (agent: LifecycleOwner): boolean =>
   agent.desired === 'stopped' &&
   (agent.activeRevisionId !== null || agent.stops.some((stop) => !agent.work.closed.has(workKey.stop(agent.agentId, stop.operationId))));
 
-/** Another permitted caller may not restart a failed deletion while its initiator could. (agent-lifecycle 4.4) */
-export class DeletionOwned extends Refusal {
-  readonly initiatingActorId: string;
-
-  constructor(initiatingActorId: string) {
-    super('FORBIDDEN', 'The deletion was begun by another caller who can still repeat it');
-    this.initiatingActorId = initiatingActorId;
-  }
-}
-
 export const nextNumber = ({ revisions }: Lifecycle): number => (revisions.at(-1)?.number ?? 0) + 1;
 
 export const decideLifecycle = (agent: LifecycleOwner, command: LifecycleCommand): Decision<AgentEvent> => {
@@ -120,28 +116,28 @@ export const decideLifecycle = (agent: LifecycleOwner, command: LifecycleCommand
   }
 };
 
-export const evolveLifecycle = <A extends LifecycleOwner>(agent: A, event: AgentEvent, { actor, occurredAt, idempotency }: Envelope): A => {
+export const evolveLifecycle = <A extends LifecycleOwner>(agent: A, event: AgentEvent, { id: eventId, actor, occurredAt, idempotency }: Envelope): A => {
   switch (event.type) {
     case 'AgentRevisionAdmitted': {
       const { revisionId, number, digest, compute, exclusive } = event.data;
       return {
         ...agent,
         desired: 'running',
-        revisions: [...agent.revisions, { revisionId, number, digest, compute, exclusive, actor, admittedAt: occurredAt }],
+        revisions: [...agent.revisions, { revisionId, number, digest, compute, exclusive, actor, admittedAt: occurredAt, eventId }],
         deployKeys: idempotency === undefined ? agent.deployKeys : { ...agent.deployKeys, [idempotency.key]: revisionId },
       };
     }
     case 'AgentStopRequested': {
-      const stop = { operationId: event.data.operationId, actor, lastNumber: agent.revisions.at(-1)?.number ?? 0 };
+      const stop = { operationId: event.data.operationId, actor, lastNumber: agent.revisions.at(-1)?.number ?? 0, eventId };
       return { ...agent, desired: 'stopped', stops: [...agent.stops, stop] };
     }
     case 'AgentDeletionRequested':
-      return { ...agent, desired: 'stopped', deletion: { actor, failedCode: null, finished: false } };
+      return { ...agent, desired: 'stopped', deletion: { actor, failedCode: null, finished: false, eventId } };
     case 'AgentDeletionRetried':
     case 'AgentDeletionTakenOver':
       return {
         ...agent,
-        deletion: { actor, failedCode: null, finished: agent.deletion?.finished ?? false },
+        deletion: { actor, failedCode: null, finished: agent.deletion?.finished ?? false, eventId },
         work: reopenWork(agent.work, workKey.deletion(agent.agentId)),
       };
     default:

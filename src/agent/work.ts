@@ -45,6 +45,23 @@ export class ResultRefused extends Refusal {
   }
 }
 
+const otherWork = (): Refusal => new Refusal('RESOURCE_CONFLICT', 'The claim is on other work');
+
+/** The work item a result belongs to; nothing else may be claimed for it. */
+const targetOf = (agentId: string, command: Exclude<WorkCommand, EvidenceCommand | { readonly type: 'RemoveAgent' }>): string => {
+  switch (command.type) {
+    case 'CompleteStop':
+    case 'SupersedeStop':
+    case 'FailStop':
+      return workKey.stop(agentId, command.operationId);
+    case 'FailTeardown':
+    case 'FinishTeardown':
+      return workKey.deletion(agentId);
+    default:
+      return workKey.deployment(command.revisionId);
+  }
+};
+
 export const decideWork = (agent: WorkOwner, command: WorkCommand): Decision<AgentEvent> => {
   const { agentId, namespaceId } = agent;
   const owner = { agentId, namespaceId };
@@ -61,9 +78,11 @@ export const decideWork = (agent: WorkOwner, command: WorkCommand): Decision<Age
   }
   const ended = claimEnded(agent.work, command.claim);
   if (ended !== undefined) return ended;
+  if (targetOf(agentId, command) !== command.claim.workKey) return otherWork();
   switch (command.type) {
     case 'SelectRevision': {
       const { revisionId } = command;
+      if (!agent.revisions.some((revision) => revision.revisionId === revisionId)) return otherWork();
       if (agent.desired !== 'running') return new ResultRefused('REVISION_STOPPED');
       if (agent.activeRevisionId === revisionId) return [];
       if (agent.activeRevisionId !== command.expectedActiveRevisionId) return new ResultRefused('ACTIVE_REVISION_CHANGED');
@@ -110,7 +129,7 @@ const closed = <A extends WorkOwner>(agent: A, key: string, code: string): A => 
 export const evolveWorkResults = <A extends WorkOwner>(agent: A, event: AgentEvent): A => {
   switch (event.type) {
     case 'AgentRevisionSelected':
-      return { ...agent, activeRevisionId: event.data.revisionId };
+      return { ...agent, activeRevisionId: event.data.revisionId, previousRevisionId: event.data.previousRevisionId };
     case 'DeploymentActivated':
       return closed(agent, workKey.deployment(event.data.revisionId), event.data.code);
     case 'DeploymentSuperseded':

@@ -18,6 +18,8 @@ export interface Evidence {
   readonly code: string;
   readonly refusal: string | undefined;
   readonly at: string;
+  /** How many times in a row the same was recorded. */
+  readonly count: number;
 }
 
 export interface WorkState {
@@ -35,6 +37,16 @@ export const noWork: WorkState = { fenced: Set(), closed: Map(), latest: Map(), 
 export class ClaimEnded extends Refusal {
   constructor(claim: Claim) {
     super('RESOURCE_CONFLICT', `The claim on ${claim.workKey} has ended`);
+  }
+}
+
+/** Another permitted caller may not restart a failed deletion while its initiator could. (agent-lifecycle 4.4) */
+export class DeletionOwned extends Refusal {
+  readonly initiatingActorId: string;
+
+  constructor(initiatingActorId: string) {
+    super('FORBIDDEN', 'The deletion was begun by another caller who can still repeat it');
+    this.initiatingActorId = initiatingActorId;
   }
 }
 
@@ -59,8 +71,11 @@ export const closeWork = (work: WorkState, workKey: string, code: string): WorkS
 export const reopenWork = (work: WorkState, workKey: string): WorkState => ({ ...work, closed: work.closed.delete(workKey) });
 
 export const evolveWork = (work: WorkState, { type, data }: WorkEvidence, { occurredAt }: Envelope): WorkState => {
-  const note = (outcome: Evidence['outcome']) =>
-    work.latest.set(data.workKey, { outcome, code: data.code, refusal: 'refusal' in data ? data.refusal : undefined, at: occurredAt });
+  const note = (outcome: Evidence['outcome']) => {
+    const earlier = work.latest.get(data.workKey);
+    const count = earlier?.outcome === outcome && earlier.code === data.code ? earlier.count + 1 : 1;
+    return work.latest.set(data.workKey, { outcome, code: data.code, refusal: 'refusal' in data ? data.refusal : undefined, at: occurredAt, count });
+  };
   switch (type) {
     case 'WorkDeferred':
       return { ...work, latest: note('deferred') };
@@ -109,6 +124,8 @@ export const workKey = {
   deployment: (revisionId: string): string => `agent_revision:${revisionId}:reconcile`,
   stop: (agentId: string, operationId: string): string => `agent:${agentId}:stop:${operationId}`,
   deletion: (agentId: string): string => `agent:${agentId}:delete`,
+  /** Brings a selected revision back up; no event asks for it and none closes it. */
+  maintenance: (revisionId: string): string => `agent_revision:${revisionId}:maintenance`,
   namespaceReady: (namespaceId: string): string => `namespace:${namespaceId}:ready`,
   namespaceDeletion: (namespaceId: string): string => `namespace:${namespaceId}:delete`,
 };

@@ -4,7 +4,7 @@ create table work_item (
   key text primary key,
   -- The Agent's or the Namespace's id: one live claim per lane.
   lane text not null,
-  kind text not null check (kind in ('deployment', 'stop', 'deletion', 'namespace-ready', 'namespace-deletion')),
+  kind text not null check (kind in ('deployment', 'stop', 'deletion', 'maintenance', 'namespace-ready', 'namespace-deletion')),
   namespace_id text not null,
   agent_id text,
   revision_id text,

@@ -1,0 +1,49 @@
+/** What the passes need of the rest of the product. */
+import type { ComputeDriver } from '../compute/driver.ts';
+import type { ResourceRef } from '../kernel/event.ts';
+import type { Streams } from '../runtime/streams.ts';
+
+/** A permission judged on the tail of the policy. */
+export interface Judgement {
+  readonly allowed: boolean;
+  /** For the audit record only. */
+  readonly reason: string;
+  readonly policyRevision: number;
+}
+
+/** Re-authorization at dispatch; a throw is an outage of policy, never a denial. (agent-lifecycle 3.7) */
+export interface Authorizer {
+  may(principalId: string, action: string, resource: ResourceRef): Promise<Judgement>;
+  identityExists(principalId: string): Promise<boolean>;
+}
+
+export interface HarnessDescriptor {
+  readonly id: string;
+  readonly version: string;
+  readonly mode: 'embedded' | 'dedicated';
+}
+
+export interface ReconcileSettings {
+  readonly maxAttempts: number;
+  readonly convergenceTimeoutMs: number;
+}
+
+export interface ReconcileLog {
+  warn(facts: object, message: string): void;
+}
+
+export interface ReconcileDependencies {
+  readonly streams: Streams;
+  readonly driver: ComputeDriver;
+  readonly authorizer: Authorizer;
+  /** Whether this build still runs the harness a revision was admitted with. */
+  readonly approvesHarness: (harness: HarnessDescriptor) => boolean;
+  /** Erases the private rows of an Agent whose teardown is finished; repeatable. */
+  readonly eraseAgentRows: (agentId: string) => Promise<void>;
+  readonly settings: ReconcileSettings;
+  readonly log: ReconcileLog;
+  /** Uniform in [0, 1), for the jitter of backoffs. */
+  readonly random: () => number;
+  /** Called at the named points of a pass; a test may end the process there. */
+  readonly onPoint?: (name: string) => Promise<void>;
+}
