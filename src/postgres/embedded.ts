@@ -42,15 +42,17 @@ const defaults = {
 
 /**
  * Runs the server and asks for a fast shutdown as soon as the other end of its standard input closes, which the
- * kernel does for a killed parent. Signals meant for the parent's group do not reach it.
+ * kernel does for a killed parent, then clears the socket's folder.
  */
 const supervisor = `
 trap '' TERM INT HUP
 exec 3<&0 </dev/null
+socket_folder=$1; shift
 "$@" 3<&- & server=$!
 { read -r _ <&3; kill -INT "$server"; } & watcher=$!
 wait "$server"; status=$?
 kill -KILL "$watcher" 2>/dev/null
+rmdir "$socket_folder" 2>/dev/null
 exit "$status"`;
 
 export interface EmbeddedServer {
@@ -145,7 +147,7 @@ const run = async (
   if (installation.owner !== undefined) await chown(socketFolder, installation.owner, installation.owner);
   const assignments = Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`]);
   const postgres = [join(installation.root, 'bin/postgres'), '-D', data, '-k', socketFolder, ...assignments];
-  const { child, lines, tail } = start(installation, ['/bin/sh', '-c', supervisor, 'supervisor', ...postgres]);
+  const { child, lines, tail } = start(installation, ['/bin/sh', '-c', supervisor, 'supervisor', socketFolder, ...postgres]);
   lines.on('line', log);
   const ended = once(child, 'close').then(() => {});
   const stop = async (): Promise<void> => {
@@ -164,7 +166,7 @@ const run = async (
   return { url: `postgresql://${name}:${password}@/${name}?host=${host}`, ended, stop };
 };
 
-/** Starts a program of the installation in a session of its own and keeps the last lines it writes. */
+/** Starts a program in a session of its own, so that Ctrl-C is not for it, and keeps the last lines it writes. */
 const start = ({ prefix, ids }: Installation, commandLine: readonly string[]) => {
   const [command = '', ...args] = [...prefix, ...commandLine];
   const child = spawn(command, args, {

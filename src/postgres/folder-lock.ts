@@ -14,16 +14,28 @@ const sqliteBusy = 5;
  * file could name a stranger after a restart.
  */
 export const lockFolder = async (folder: string): Promise<() => void> => {
-  const database = new DatabaseSync(join(folder, 'lock'));
+  const database = open(folder);
   for (const giveUpAt = Date.now() + patienceMs; ; await delay(50)) {
     try {
       database.exec('BEGIN EXCLUSIVE');
       return () => database.close();
     } catch (error) {
-      if ((error as { errcode?: number }).errcode === sqliteBusy && Date.now() < giveUpAt) continue;
+      if (isBusy(error) && Date.now() < giveUpAt) continue;
       database.close();
-      if ((error as { errcode?: number }).errcode !== sqliteBusy) throw error;
-      throw new Fault(`The data folder ${folder} is in use by another running Exuvia`);
+      throw isBusy(error) ? new Fault(`The data folder ${folder} is in use by another running Exuvia`) : unwritable(folder, error);
     }
   }
 };
+
+const open = (folder: string): DatabaseSync => {
+  try {
+    return new DatabaseSync(join(folder, 'lock'));
+  } catch (error) {
+    throw unwritable(folder, error);
+  }
+};
+
+const isBusy = (error: unknown): boolean => (error as { errcode?: number }).errcode === sqliteBusy;
+
+const unwritable = (folder: string, cause: unknown): Fault =>
+  new Fault(`The data folder ${folder} cannot be written: ${(cause as Error).message}`, { cause });
