@@ -31,8 +31,8 @@ export interface Grant {
 }
 
 export interface Authorizer {
-  /** The policy at the tail of its stream. @throws Refusal DEPENDENCY_UNAVAILABLE */
-  current(): Promise<Loaded<Policy>>;
+  /** The policy at the tail of its stream, read since a moment by `performance.now()` (without one: from now on). @throws Refusal DEPENDENCY_UNAVAILABLE */
+  current(since?: number): Promise<Loaded<Policy>>;
   /**
    * All permissions, in order; the first refused one is audited.
    * @throws Refusal FORBIDDEN with one generic message, or DEPENDENCY_UNAVAILABLE when the denial cannot be recorded
@@ -72,17 +72,19 @@ export const createAuthorizer = ({ streams, audit }: { readonly streams: Streams
     }
   };
 
-  const current = (): Promise<Loaded<Policy>> => {
+  const refreshed = (): Promise<Loaded<Policy>> => {
     if (running === undefined) {
       running = refresh().finally(() => (running = undefined));
       return running;
     }
     next ??= running.then(
-      () => ((next = undefined), current()),
-      () => ((next = undefined), current()),
+      () => ((next = undefined), refreshed()),
+      () => ((next = undefined), refreshed()),
     );
     return next;
   };
+
+  const current = async (since = Infinity): Promise<Loaded<Policy>> => (latest !== undefined && latest.at >= since ? latest.policy : refreshed());
 
   const judge = (policy: Policy, caller: Caller, [action, resource]: Permission): Verdict => {
     const verdict = evaluate(policy, caller.actor.principalId, action, resource);
@@ -121,7 +123,7 @@ export const createAuthorizer = ({ streams, audit }: { readonly streams: Streams
     current,
     denied,
     require: async (caller, operation, permissions) => {
-      const policyRevision = await judgeAll(await current(), caller, operation, permissions);
+      const policyRevision = await judgeAll(await current(caller.arrivedAt), caller, operation, permissions);
       const [action, resource] = permissions[0]!;
       return {
         policyRevision,

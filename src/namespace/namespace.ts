@@ -3,7 +3,7 @@ import { Map, Set } from 'immutable';
 import type { Decider, Decision } from '../kernel/decider.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { Actor, Envelope } from '../kernel/event.ts';
-import { claimEnded, closeWork, decideEvidence, evolveWork, noWork, reopenWork, workKey, type Claim, type EvidenceCommand, type WorkState } from '../kernel/work.ts';
+import { DeletionOwned, claimEnded, closeWork, decideEvidence, evolveWork, noWork, reopenWork, workKey, type Claim, type EvidenceCommand, type WorkState } from '../kernel/work.ts';
 import type { NamespaceEvent, RegisteredResource } from './messages.ts';
 
 export type NamespaceStatus = 'absent' | 'provisioning' | 'ready' | 'failed' | 'deleting' | 'removed';
@@ -96,7 +96,7 @@ const decideDeletion = (state: NamespaceState, command: NamespaceCommand & { typ
   if (state.deletion.failedCode === null) return [{ type: 'NamespaceDeletionRepeated', data: { namespaceId } }];
   const initiatorId = state.deletion.actor.principalId;
   if (initiatorId === actorId) return [{ type: 'NamespaceDeletionRetried', data: { namespaceId } }];
-  if (initiatorPermitted) return new Refusal('FORBIDDEN', 'The deletion was begun by another caller who can still repeat it');
+  if (initiatorPermitted) return new DeletionOwned(initiatorId);
   return [{ type: 'NamespaceDeletionRetried', data: { namespaceId, previousActorId: initiatorId } }];
 };
 

@@ -1,0 +1,255 @@
+/** The use cases of Agents, as both edges call them: create, list, read, change the draft, stop, delete. Deploying is in deploy.ts. (agent-lifecycle section 1) */
+import { agents, iam, namespaces } from '../aggregates.ts';
+import { ref, type Grant, type Operation } from '../iam/authorizer.ts';
+import type { Caller } from '../iam/caller.ts';
+import { evaluate } from '../iam/evaluate.ts';
+import { bindingsNaming, restrictionsNaming } from '../iam/policy.ts';
+import { visibleTo } from '../iam/visibility.ts';
+import { isUnreadable } from '../kernel/codec.ts';
+import { Refusal } from '../kernel/errors.ts';
+import { derivedId, newId } from '../kernel/ids.ts';
+import { DeletionOwned } from '../kernel/work.ts';
+import { createSettlement } from '../namespace/settlement.ts';
+import { contextOf, idempotencyOf, withoutAudit, type Core } from '../runtime/core.ts';
+import { WrongExpectedRevision, type Loaded } from '../runtime/streams.ts';
+import { agentNotFound, type PresentAgent } from './agent.ts';
+import type { CreateAgentInput, UpdateAgentInput } from './input.ts';
+import type { AgentSettings } from './settings.ts';
+import { actorPermissions, assertSources, sourceReferences } from './sources.ts';
+import { agentView, type AgentReads, type AgentView, type PageRequest } from './view.ts';
+import { assertInitialWorkspace } from './workspace-input.ts';
+
+export interface AgentPlace {
+  readonly namespaceId: string;
+  readonly agentId: string;
+}
+
+export interface AgentService {
+  create(caller: Caller, namespaceId: string, input: CreateAgentInput, options?: { readonly idempotencyKey?: string | undefined }): Promise<AgentView>;
+  /** Agents the caller may read; needs `namespace:read`. */
+  list(caller: Caller, namespaceId: string, page?: PageRequest): Promise<readonly AgentView[]>;
+  get(caller: Caller, place: AgentPlace): Promise<AgentView>;
+  /** Changes the draft only: no work is queued, no version changes. */
+  update(caller: Caller, place: AgentPlace, input: UpdateAgentInput, options?: { readonly ifMatch?: number | undefined }): Promise<AgentView>;
+  stop(caller: Caller, place: AgentPlace): Promise<AgentView>;
+  delete(caller: Caller, place: AgentPlace): Promise<AgentView>;
+}
+
+export const agentOperation = (verb: string, resource: Operation['resource']): Operation => ({ action: `openclaw.agents.${verb}`, resource });
+
+/** The Agent at its tail under exactly this Namespace. @throws Refusal NOT_FOUND */
+export const presentAgent = async (core: Core, { namespaceId, agentId }: AgentPlace): Promise<Loaded<PresentAgent>> => {
+  const loaded = await core.streams.load(agents, agentId);
+  const { state } = loaded;
+  if (state.phase !== 'present' || state.namespaceId !== namespaceId) throw agentNotFound();
+  return { ...loaded, state };
+};
+
+/** The saved settings, or the refusal that they cannot be read. */
+export const readableSettings = ({ draft: { settings } }: PresentAgent): AgentSettings => {
+  if (isUnreadable(settings)) throw new Refusal('RESOURCE_CONFLICT', `The saved ${settings.unreadable} cannot be read`);
+  return settings;
+};
+
+export const createAgentService = ({ core, reads }: { readonly core: Core; readonly reads: AgentReads }): AgentService => {
+  const { streams, authorizer, waitFor } = core;
+  const settlement = createSettlement(streams);
+  const place = ({ namespaceId, agentId }: AgentPlace) => ref.in('agent', namespaceId, agentId);
+
+  const assertBackend = (backendId: string | null | undefined): void => {
+    if (backendId !== null && backendId !== undefined) throw new Refusal('NOT_FOUND', 'The Backend is not configured');
+  };
+
+  const assertGateway = (sources: { readonly harnessAuth?: AgentSettings['harnessAuth'] | undefined; readonly credentialSources?: AgentSettings['credentialSources'] | undefined }): void => {
+    if (sources.harnessAuth?.method === 'credential_source' || (sources.credentialSources?.length ?? 0) > 0)
+      throw new Refusal('CREDENTIAL_GATEWAY_NOT_CONFIGURED', 'The Installation has no Credential Gateway');
+  };
+
+  /** The Agent an earlier request made under the same key, authorized afresh; undefined when there is none. */
+  const replay = async (caller: Caller, at: AgentPlace, input: string): Promise<AgentView | undefined> => {
+    const { state } = await streams.load(agents, at.agentId);
+    if (state.phase === 'none') return undefined;
+    if (state.phase === 'present' && state.createdFrom !== input) throw new Refusal('RESOURCE_CONFLICT', 'The idempotency key was used for a different request');
+    await authorizer.require(caller, agentOperation('read', place(at)), [['read', place(at)]]);
+    if (state.phase !== 'present') throw new Refusal('RESOURCE_CONFLICT', 'The Agent made under this idempotency key was deleted since');
+    return agentView(state);
+  };
+
+  const create: AgentService['create'] = async (caller, namespaceId, input, options = {}) => {
+    const { idempotencyKey: keyInBody, ...content } = input;
+    const key = options.idempotencyKey ?? keyInBody;
+    const collection = ref.collection('agent', namespaceId);
+    assertSources(namespaceId, content);
+    const grant = await authorizer.require(caller, agentOperation('create', collection), [
+      ['create', collection],
+      ['read', ref.in('configuration', namespaceId, content.configurationId)],
+      ...actorPermissions(namespaceId, content),
+    ]);
+    const idempotency = key === undefined ? undefined : idempotencyOf(caller, 'createAgent', namespaceId, key, content);
+    const agentId = idempotency === undefined ? newId('agt') : derivedId('agt', idempotency.key);
+    const at = { namespaceId, agentId };
+    if (idempotency !== undefined) {
+      const known = await replay(caller, at, idempotency.input);
+      if (known !== undefined) return known;
+    }
+    assertInitialWorkspace(content);
+    assertBackend(content.backendId);
+    assertGateway(content);
+    const context = contextOf(caller, agentOperation('create', place(at)), grant, idempotency === undefined ? {} : { idempotency });
+    const refersTo = [{ kind: 'configuration', id: content.configurationId }, ...sourceReferences(content)];
+    const empty = await streams.load(agents, agentId);
+    await settlement.register(namespaceId, { type: 'AdmitResource', resource: { kind: 'agent', id: agentId }, name: content.name, refersTo }, withoutAudit(context), grant.guard);
+    const principal = await streams.execute(
+      iam,
+      '',
+      { type: 'CreateServicePrincipal', servicePrincipalId: newId('spn'), namespaceId, agentId },
+      withoutAudit(context),
+    );
+    const settings: AgentSettings = {
+      harnessAuth: content.harnessAuth ?? null,
+      credentialSources: content.credentialSources ?? [],
+      ...(content.plugins !== undefined && Object.keys(content.plugins).length > 0 && { plugins: content.plugins }),
+      ...(content.pluginApprovers !== undefined && { pluginApprovers: content.pluginApprovers }),
+    };
+    const decision = agents.decider.decide(empty.state, {
+      type: 'CreateAgent',
+      data: {
+        agentId,
+        namespaceId,
+        name: content.name,
+        servicePrincipalId: principal.state.principalOfAgent.get(agentId)!,
+        configurationId: content.configurationId,
+        executionMode: content.executionMode ?? 'embedded',
+        backendId: content.backendId ?? null,
+        settings,
+      },
+    });
+    if (decision instanceof Refusal) throw decision;
+    try {
+      const created = await streams.append(agents, empty, decision, { ...context, ...(await grant.guard()) });
+      await waitFor(created.lastPosition);
+      return agentView(created.state as PresentAgent);
+    } catch (error) {
+      if (error instanceof WrongExpectedRevision) return create(caller, namespaceId, input, options);
+      throw error;
+    }
+  };
+
+  /** One try of a change of the draft; undefined when the Agent moved meanwhile. */
+  const change = async (caller: Caller, at: AgentPlace, input: UpdateAgentInput, ifMatch: number | undefined, updating: Operation): Promise<AgentView | undefined> => {
+    const { namespaceId, agentId } = at;
+    const loaded = await presentAgent(core, at);
+    const saved = loaded.state.draft.settings;
+    const current = isUnreadable(saved) ? {} : saved;
+    const grant: Grant = await authorizer.require(caller, updating, [
+      ['update', place(at)],
+      ['read', ref.in('configuration', namespaceId, input.configurationId)],
+      ...actorPermissions(namespaceId, current),
+      ...actorPermissions(namespaceId, input),
+    ]);
+    const context = contextOf(caller, updating, grant);
+    const decision = agents.decider.decide(loaded.state, { type: 'ChangeDraft', change: input, ifMatch });
+    if (decision instanceof Refusal) throw decision;
+    assertSources(namespaceId, { harnessAuth: input.harnessAuth, credentialSources: input.credentialSources ?? (isUnreadable(saved) ? [] : saved.credentialSources) });
+    assertBackend(input.backendId);
+    assertGateway(input);
+    const resource = { kind: 'agent', id: agentId };
+    const before = [{ kind: 'configuration', id: loaded.state.draft.configurationId }, ...sourceReferences(current)];
+    const after = [{ kind: 'configuration', id: input.configurationId }, ...sourceReferences({ harnessAuth: input.harnessAuth === undefined && !isUnreadable(saved) ? saved.harnessAuth : input.harnessAuth })];
+    const without = (list: typeof before, other: typeof before) => list.filter(({ id }) => !other.some((known) => known.id === id));
+    const added = without(after, before);
+    if (added.length > 0) await settlement.register(namespaceId, { type: 'AddReferences', resource, refersTo: added }, withoutAudit(context), grant.guard);
+    try {
+      const changed = await streams.append(agents, loaded, decision, { ...context, ...(await grant.guard()) });
+      const dropped = without(before, after);
+      if (dropped.length > 0) await settlement.register(namespaceId, { type: 'DropReferences', resource, refersTo: dropped }, withoutAudit(context));
+      await waitFor(changed.lastPosition);
+      return agentView(changed.state as PresentAgent);
+    } catch (error) {
+      if (error instanceof WrongExpectedRevision) return undefined;
+      throw error;
+    }
+  };
+
+  return {
+    create,
+
+    list: async (caller, namespaceId, page) => {
+      await authorizer.require(caller, agentOperation('list', ref.namespace(namespaceId)), [['read', ref.namespace(namespaceId)]]);
+      const visible = await visibleTo(authorizer, caller, 'read', 'agent', namespaceId);
+      const { rows } = await reads.list(namespaceId, visible, page);
+      if (rows.length === 0) {
+        const { state } = await streams.load(namespaces, namespaceId);
+        if (state.status === 'absent' || state.status === 'removed') throw new Refusal('NOT_FOUND', 'The Namespace was not found');
+      }
+      return rows;
+    },
+
+    get: async (caller, at) => {
+      await authorizer.require(caller, agentOperation('read', place(at)), [['read', place(at)]]);
+      const { rows, fresh } = await reads.byIds([at.agentId]);
+      const row = rows[0];
+      if (!fresh || row === undefined) return agentView((await presentAgent(core, at)).state);
+      if (row.namespaceId !== at.namespaceId) throw agentNotFound();
+      return row;
+    },
+
+    update: async (caller, at, input, { ifMatch } = {}) => {
+      const updating = agentOperation('update', place(at));
+      assertSources(at.namespaceId, { harnessAuth: input.harnessAuth?.method === 'credential_source' ? undefined : input.harnessAuth });
+      await authorizer.require(caller, updating, [
+        ['update', place(at)],
+        ['read', ref.in('configuration', at.namespaceId, input.configurationId)],
+        ...actorPermissions(at.namespaceId, input),
+      ]);
+      for (;;) {
+        const changed = await change(caller, at, input, ifMatch, updating);
+        if (changed !== undefined) return changed;
+      }
+    },
+
+    stop: async (caller, at) => {
+      const stopping = agentOperation('stop', place(at));
+      const grant = await authorizer.require(caller, stopping, [['operate', place(at)]]);
+      await presentAgent(core, at);
+      const stopped = await streams.execute(agents, at.agentId, { type: 'RequestStop', operationId: newId('opr') }, contextOf(caller, stopping, grant), grant.guard);
+      await waitFor(stopped.lastPosition, { work: true });
+      return agentView(stopped.state as PresentAgent);
+    },
+
+    delete: async (caller, at) => {
+      const deleting = agentOperation('delete', place(at));
+      const grant = await authorizer.require(caller, deleting, [['delete', place(at)]]);
+      const { state } = await presentAgent(core, at);
+      const policy = (await authorizer.current()).state;
+      const initiator = state.deletion?.actor.principalId;
+      const named = [at.agentId, ...state.revisions.map(({ revisionId }) => revisionId)];
+      const accessBindingIds = bindingsNaming(policy, named, state.servicePrincipalId);
+      const restrictionIds = restrictionsNaming(policy, named);
+      const details = {
+        ...(accessBindingIds.length > 0 && { accessBindingsRemovedOnCompletion: accessBindingIds }),
+        ...(restrictionIds.length > 0 && { restrictionsRemovedOnCompletion: restrictionIds }),
+      };
+      try {
+        const deleted = await streams.execute(
+          agents,
+          at.agentId,
+          {
+            type: 'RequestDeletion',
+            actorId: caller.actor.principalId,
+            initiatorPermitted: initiator !== undefined && evaluate(policy, initiator, 'delete', place(at)).allowed,
+            accessBindingIds,
+            restrictionIds,
+          },
+          contextOf(caller, deleting, grant, { details }),
+          grant.guard,
+        );
+        await waitFor(deleted.lastPosition, { work: true });
+        return agentView(deleted.state as PresentAgent);
+      } catch (refusal) {
+        if (!(refusal instanceof DeletionOwned)) throw refusal;
+        throw await authorizer.denied(caller, deleting, ['delete', place(at)], refusal, { initiatingActorId: refusal.initiatingActorId });
+      }
+    },
+  };
+};

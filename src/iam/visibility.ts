@@ -1,0 +1,39 @@
+/** Which resources of a list a caller may see, so that pages are filtered before they are cut. (iam-auth-audit 2.5 and 8.4) */
+import type { Visibility } from '../agent/view.ts';
+import type { ResourceKind } from '../kernel/event.ts';
+import type { Authorizer } from './authorizer.ts';
+import type { Caller } from './caller.ts';
+import { evaluate, type Action } from './evaluate.ts';
+import type { Policy } from './policy.ts';
+
+const nothing: Visibility = { only: [], except: [] };
+
+/** A resource no one can have: a grant that covers it covers the whole parent. */
+const anyId = '';
+
+const visible = (policy: Policy, principalId: string, action: Action, kind: ResourceKind, namespaceId: string | undefined): Visibility => {
+  const reference = (id: string) => ({ kind, id, ...(kind === 'namespace' ? { namespaceId: id } : namespaceId !== undefined && { namespaceId }) });
+  const exact = policy.bindings
+    .valueSeq()
+    .filter((binding) => binding.subjectId === principalId && binding.resourceKind === kind && binding.resourceId !== undefined)
+    .map((binding) => binding.resourceId!)
+    .concat(policy.bindings.valueSeq().filter((binding) => binding.subjectId === principalId && kind === 'namespace' && binding.namespaceId !== undefined).map((binding) => binding.namespaceId!))
+    .toSet()
+    .toArray();
+  const restricted = policy.restrictions
+    .valueSeq()
+    .filter((restriction) => restriction.action === action && restriction.resourceKind === kind && restriction.resourceId !== undefined)
+    .map((restriction) => restriction.resourceId!)
+    .filter((id) => !evaluate(policy, principalId, action, reference(id)).allowed)
+    .toArray();
+  if (evaluate(policy, principalId, action, reference(anyId)).allowed) return { only: undefined, except: restricted };
+  const only = exact.filter((id) => evaluate(policy, principalId, action, reference(id)).allowed);
+  return only.length === 0 ? nothing : { only, except: [] };
+};
+
+/** The visible part of a list; a key frozen to a Namespace sees nothing elsewhere. */
+export const visibleTo = async (authorizer: Authorizer, caller: Caller, action: Action, kind: ResourceKind, namespaceId: string | undefined): Promise<Visibility> => {
+  const { state } = await authorizer.current(caller.arrivedAt);
+  if (caller.keyNamespaceId !== undefined && caller.keyNamespaceId !== namespaceId) return nothing;
+  return visible(state, caller.actor.principalId, action, kind, namespaceId);
+};

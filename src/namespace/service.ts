@@ -1,0 +1,135 @@
+/** The use cases of Namespaces, as both edges call them. (rest-contract 3.2) */
+import { namespaces, register } from '../aggregates.ts';
+import type { PageRequest } from '../agent/view.ts';
+import { ref, type Operation } from '../iam/authorizer.ts';
+import type { Caller } from '../iam/caller.ts';
+import { evaluate } from '../iam/evaluate.ts';
+import { visibleTo } from '../iam/visibility.ts';
+import { NameTaken } from '../installation/register.ts';
+import { Refusal } from '../kernel/errors.ts';
+import { derivedId, newId } from '../kernel/ids.ts';
+import { DeletionOwned } from '../kernel/work.ts';
+import { contextOf, idempotencyOf, withoutAudit, type Core } from '../runtime/core.ts';
+import type { CommandContext } from '../runtime/streams.ts';
+import type { CreateNamespaceInput } from './input.ts';
+import type { NamespaceState } from './namespace.ts';
+import { createSettlement } from './settlement.ts';
+import type { NamespaceReads, NamespaceView } from './view.ts';
+
+export interface NamespaceService {
+  create(caller: Caller, input: CreateNamespaceInput, options?: { readonly idempotencyKey?: string | undefined }): Promise<NamespaceView>;
+  /** Namespaces the caller may read; the others are left out. */
+  list(caller: Caller, page?: PageRequest): Promise<readonly NamespaceView[]>;
+  get(caller: Caller, namespaceId: string): Promise<NamespaceView>;
+  /** Accepts the deletion of an empty Namespace. */
+  delete(caller: Caller, namespaceId: string): Promise<NamespaceView>;
+  /** Creates the Namespace `default` where bootstrap has decided its id and it does not exist yet. */
+  ensureDefault(namespaceId: string, context: CommandContext): Promise<void>;
+}
+
+const notFound = (): Refusal => new Refusal('NOT_FOUND', 'The Namespace was not found');
+
+/** The view of a folded Namespace; undefined for one that is not, or no longer, there. */
+export const namespaceView = (id: string, state: NamespaceState): NamespaceView | undefined =>
+  state.status === 'absent' || state.status === 'removed' ? undefined : { id, name: state.name, status: state.status, createdAt: state.createdAt };
+
+const operation = (verb: string, resource: Operation['resource']): Operation => ({ action: `openclaw.namespaces.${verb}`, resource });
+
+export const createNamespaceService = ({ core, reads, installationId }: { readonly core: Core; readonly reads: NamespaceReads; readonly installationId: string }): NamespaceService => {
+  const { streams, authorizer, waitFor } = core;
+  const settlement = createSettlement(streams);
+  const collection = { kind: 'namespace', id: installationId } as const;
+
+  /** Takes the name; a holder that never came to be is fenced off first. */
+  const takeName = async (namespaceId: string, name: string, context: CommandContext, guard?: () => Promise<Partial<CommandContext>>): Promise<void> => {
+    try {
+      await streams.execute(register, '', { type: 'TakeNamespaceName', namespaceId, name }, withoutAudit(context), guard);
+    } catch (conflict) {
+      if (!(conflict instanceof NameTaken)) throw conflict;
+      const holderId = conflict.holderId;
+      if ((await streams.load(namespaces, holderId)).state.status !== 'absent') throw conflict;
+      const { state } = await streams.execute(namespaces, holderId, { type: 'AbandonNamespaceCreation', namespaceId: holderId }, withoutAudit(context));
+      if (state.status !== 'absent') throw conflict;
+      await streams.execute(register, '', { type: 'ReleaseNamespaceName', namespaceId: holderId, name }, withoutAudit(context));
+      await takeName(namespaceId, name, context, guard);
+    }
+  };
+
+  const present = (id: string, state: NamespaceState): NamespaceView => {
+    const view = namespaceView(id, state);
+    if (view === undefined) throw notFound();
+    return view;
+  };
+
+  return {
+    create: async (caller, input, options = {}) => {
+      const creating = operation('create', collection);
+      const permissions = [['create', collection] as const];
+      const grant = await authorizer.require(
+        caller,
+        creating,
+        input.existingNamespace === undefined ? permissions : [...permissions, ['administer', ref.installation(installationId)]],
+      );
+      if (input.existingNamespace !== undefined) throw new Refusal('RESOURCE_CONFLICT', 'Compute cannot adopt an existing Namespace');
+      const idempotency = options.idempotencyKey === undefined ? undefined : idempotencyOf(caller, 'createNamespace', installationId, options.idempotencyKey, input);
+      const namespaceId = idempotency === undefined ? newId('ns') : derivedId('ns', idempotency.key);
+      if (idempotency !== undefined) {
+        const { state } = await streams.load(namespaces, namespaceId);
+        if (state.status !== 'absent') {
+          if (state.createdFrom !== idempotency.input) throw new Refusal('RESOURCE_CONFLICT', 'The idempotency key was used for a different request');
+          await authorizer.require(caller, operation('read', ref.namespace(namespaceId)), [['read', ref.namespace(namespaceId)]]);
+          if (state.status === 'removed') throw new Refusal('RESOURCE_CONFLICT', 'The Namespace made under this idempotency key was deleted since');
+          return present(namespaceId, state);
+        }
+      }
+      const context = contextOf(caller, operation('create', ref.namespace(namespaceId)), grant, idempotency === undefined ? {} : { idempotency });
+      await takeName(namespaceId, input.name, context, grant.guard);
+      const created = await streams.execute(namespaces, namespaceId, { type: 'CreateNamespace', namespaceId, name: input.name }, context, grant.guard);
+      await waitFor(created.lastPosition, { work: true });
+      return present(namespaceId, created.state);
+    },
+
+    list: async (caller, page) => {
+      const visible = await visibleTo(authorizer, caller, 'read', 'namespace', undefined);
+      return (await reads.list(visible, page)).rows;
+    },
+
+    get: async (caller, namespaceId) => {
+      const resource = ref.namespace(namespaceId);
+      await authorizer.require(caller, operation('read', resource), [['read', resource]]);
+      const { rows, fresh } = await reads.byIds([namespaceId]);
+      if (fresh && rows[0] !== undefined) return rows[0];
+      return present(namespaceId, (await streams.load(namespaces, namespaceId)).state);
+    },
+
+    delete: async (caller, namespaceId) => {
+      const resource = ref.namespace(namespaceId);
+      const deleting = operation('delete', resource);
+      const grant = await authorizer.require(caller, deleting, [['delete', resource]]);
+      const { state } = await streams.load(namespaces, namespaceId);
+      const initiator = state.deletion?.actor.principalId;
+      const initiatorPermitted = initiator !== undefined && evaluate((await authorizer.current()).state, initiator, 'delete', resource).allowed;
+      try {
+        const command = { type: 'RequestNamespaceDeletion', namespaceId, actorId: caller.actor.principalId, initiatorPermitted } as const;
+        const deleted = await settlement.register(namespaceId, command, contextOf(caller, deleting, grant), grant.guard);
+        await waitFor(deleted.lastPosition, { work: true });
+        return present(namespaceId, deleted.state);
+      } catch (refusal) {
+        if (!(refusal instanceof DeletionOwned)) throw refusal;
+        throw await authorizer.denied(caller, deleting, ['delete', resource], refusal, { initiatingActorId: refusal.initiatingActorId });
+      }
+    },
+
+    ensureDefault: async (namespaceId, context) => {
+      if ((await streams.load(namespaces, namespaceId)).state.status !== 'absent') return;
+      await takeName(namespaceId, 'default', context);
+      const created = await streams.execute(
+        namespaces,
+        namespaceId,
+        (state) => (state.status === 'absent' ? namespaces.decider.decide(state, { type: 'CreateNamespace', namespaceId, name: 'default' }) : []),
+        context,
+      );
+      await waitFor(created.lastPosition, { work: true });
+    },
+  };
+};

@@ -1,0 +1,53 @@
+/** All use cases, wired over one core: what both edges call. */
+import { createDeploy, type Admitting, type Deploy } from './agent/deploy.ts';
+import { createAgentService, type AgentService } from './agent/service.ts';
+import type { AgentReads } from './agent/view.ts';
+import { createRevisionService, type RevisionService } from './agent-revision/service.ts';
+import type { RevisionReads } from './agent-revision/view.ts';
+import { createConfigurationService, type ConfigurationService } from './configuration/service.ts';
+import type { ConfigurationReads } from './configuration/view.ts';
+import type { DeploymentReads } from './deployment/view.ts';
+import { createHistoryService, type HistoryService } from './history/service.ts';
+import type { HistoryReads } from './history/view.ts';
+import { createInstallationService, type InstallationService } from './installation/service.ts';
+import { createNamespaceService, type NamespaceService } from './namespace/service.ts';
+import type { NamespaceReads } from './namespace/view.ts';
+import type { Core } from './runtime/core.ts';
+
+/** The read models' queries. */
+export interface Reads {
+  readonly namespaces: NamespaceReads;
+  readonly configurations: ConfigurationReads;
+  readonly agents: AgentReads;
+  readonly revisions: RevisionReads;
+  readonly deployments: DeploymentReads;
+  readonly history: HistoryReads;
+}
+
+export interface Services {
+  readonly installation: InstallationService;
+  readonly namespaces: NamespaceService;
+  readonly configurations: ConfigurationService;
+  readonly agents: AgentService & { readonly deploy: Deploy };
+  readonly revisions: RevisionService;
+  readonly history: HistoryService;
+}
+
+export const createServices = ({
+  core,
+  reads,
+  compute,
+  installationId,
+}: {
+  readonly core: Core;
+  readonly reads: Reads;
+  readonly compute: Admitting;
+  readonly installationId: string;
+}): Services => ({
+  installation: createInstallationService({ core, installationId }),
+  namespaces: createNamespaceService({ core, reads: reads.namespaces, installationId }),
+  configurations: createConfigurationService({ core, reads: reads.configurations }),
+  agents: { ...createAgentService({ core, reads: reads.agents }), deploy: createDeploy({ core, compute }) },
+  revisions: createRevisionService({ core, revisionReads: reads.revisions, deploymentReads: reads.deployments }),
+  history: createHistoryService({ core, reads: reads.history, installationId }),
+});
