@@ -24,6 +24,8 @@ export interface PostgresEventStoreOptions {
 }
 
 const readTimeoutMs = 10_000;
+/** Most events that one page examines for those its filter keeps. */
+const pageWindow = 5_000;
 const columns = 'event.position, event.stream, event.revision, event.id, event.type, event.data, event.metadata';
 
 interface Row {
@@ -36,7 +38,8 @@ interface Row {
   readonly metadata: string;
 }
 
-const storedEvent = (row: Row): StoredEvent => ({ ...row, position: positionText(row.position) });
+const storedEvent = ({ position, stream, revision, id, type, data, metadata }: Row): StoredEvent =>
+  ({ position: positionText(position), stream, revision, id, type, data, metadata });
 
 /** The event store in a PostgreSQL database with our migrations. Closing it leaves the pool open. */
 export const createPostgresEventStore = ({
@@ -71,26 +74,31 @@ export const createPostgresEventStore = ({
       [requests.map(({ stream }) => stream), requests.map(({ fromRevision }) => fromRevision)],
     );
     const answers: StoredEvent[][] = requests.map(() => []);
-    for (const { request, ...row } of rows) answers[request - 1]!.push(storedEvent(row));
+    for (const row of rows) answers[row.request - 1]!.push(storedEvent(row));
     return answers;
   };
 
-  /** One index range of at most `limit` rows, whatever the filter keeps; bytes it does not keep stay in the server. */
+  /**
+   * The kept events among the next {@link pageWindow}, and the last of these events, kept or not, for its position;
+   * `examined` is its number, and null on all others. One index range that ends with the limit.
+   */
   const readAll = async (after: Position | null, { streamPrefix }: Filter, limit: number): Promise<Page> => {
     if (after !== null && !isPosition(after)) throw new RangeError(`${after} is not a position of this store`);
-    const rows = await query<Row & { readonly kept: boolean }>(
+    const examine = Math.max(limit, pageWindow);
+    const rows = await query<Row & { readonly examined: number | null }>(
       'read_all',
-      `select position, stream, revision, id, type, starts_with(stream, $2) as kept,
-              case when starts_with(stream, $2) then data end as data,
-              case when starts_with(stream, $2) then metadata end as metadata
-         from event where position > $1 order by position limit $3`,
-      [after ?? '0', streamPrefix, limit],
+      `select ${columns}, case when last then number::integer end as examined
+         from (select *, row_number() over ordered as number, lead(position) over ordered is null as last
+                 from (select * from event where position > $1 order by position limit $2) as next_events
+               window ordered as (order by position)) as event
+        where last or starts_with(stream, $3) order by position limit $4`,
+      [after ?? '0', examine, streamPrefix, limit],
     );
     const last = rows.at(-1);
     return {
-      events: rows.flatMap(({ kept, ...row }) => (kept ? [storedEvent(row)] : [])),
+      events: rows.filter(({ stream }) => stream.startsWith(streamPrefix)).map(storedEvent),
       position: last === undefined ? after : positionText(last.position),
-      end: rows.length < limit,
+      end: last === undefined || (last.examined !== null && last.examined < examine),
     };
   };
 

@@ -15,12 +15,18 @@ export const createLog = (): Log => ({ events: [], streams: new Map(), appended:
 
 const positionOf = (index: number): Position => String(index + 1).padStart(8, '0') as Position;
 
+/** How many events there are up to a position. */
+const countUpTo = (position: Position): number => {
+  if (!/^\d{8}$/.test(position)) throw new RangeError(`${position} is not a position of this store`);
+  return Number(position);
+};
+
 /** Opens an event store on a log, by default one of its own. */
 export const createInMemoryEventStore = (log: Log = createLog()): EventStore => {
   const closing = new AbortController();
 
   const readAll = async (after: Position | null, streamPrefix: string, limit: number): Promise<Page> => {
-    const start = after === null ? 0 : Number(after);
+    const start = after === null ? 0 : countUpTo(after);
     const examined = log.events.slice(start, start + limit);
     return {
       events: examined.filter(({ stream }) => stream.startsWith(streamPrefix)),

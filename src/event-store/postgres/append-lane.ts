@@ -76,7 +76,9 @@ export const createAppendLane = (url: string, budgetMs: number): AppendLane => {
 
   const run = async (): Promise<void> => {
     let most = maxBatchAppends;
-    while (waiting.length > 0) {
+    for (;;) {
+      await new Promise(setImmediate); // callers woken by one answer share the next call
+      if (waiting.length === 0) break;
       const batch = takeBatch(waiting, most);
       waiting = waiting.slice(batch.length);
       try {
@@ -99,12 +101,6 @@ export const createAppendLane = (url: string, budgetMs: number): AppendLane => {
         }
       }
     }
-  };
-
-  /** Starts after the current turn, so that callers woken by one answer share the next call. */
-  const start = async (): Promise<void> => {
-    await new Promise(setImmediate);
-    await run();
     running = undefined;
   };
 
@@ -117,7 +113,7 @@ export const createAppendLane = (url: string, budgetMs: number): AppendLane => {
         reject(new StoreUnavailable(`PostgreSQL did not store an append within ${budgetMs} ms`, { cause: lastFailure }));
       }, budgetMs);
       waiting.push({ stream, expectedRevision, events, bytes: appendBytes(events), deadline, resolve, reject });
-      running ??= start();
+      running ??= run();
       return promise.finally(() => clearTimeout(timer));
     },
     async close() {
@@ -131,7 +127,7 @@ export const createAppendLane = (url: string, budgetMs: number): AppendLane => {
 /** The longest run of appends, from the first, that one call may hold. */
 export const takeBatch = <T extends { readonly bytes: number }>(waiting: readonly T[], most = maxBatchAppends): readonly T[] => {
   let bytes = 0;
-  const beyond = waiting.findIndex((append, index) => index === most || (index > 0 && (bytes += append.bytes) > maxBatchBytes));
+  const beyond = waiting.findIndex((append, index) => index === most || (bytes += append.bytes) > maxBatchBytes);
   return beyond === -1 ? waiting : waiting.slice(0, beyond);
 };
 
