@@ -57,3 +57,9 @@ it('succeeds a dead holder, once, however many wait', async () => {
   };
   await Promise.all(Array.from({ length: 4 }, work));
 });
+
+it('succeeds a holder that a power cut made unreadable', async () => {
+  await writeFile(path, '');
+  const release = await takeLock(path);
+  await release();
+});

@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AgentIdentity, ComputeDriver, RevisionSnapshot } from '../../src/compute/driver.ts';
 import { agentFolder } from '../../src/compute/process/layout.ts';
 import type { RuntimeRecord } from '../../src/compute/process/layout.ts';
@@ -237,6 +237,12 @@ describe('The process driver', () => {
     // What the operating system does to the pipe of a launcher that dies.
     launched.child.stdin?.destroy();
     expect(await once(launched.child, 'exit')).toEqual([75, null]);
+  });
+
+  it('keeps no child whose record could not be written', async () => {
+    await writeFile(folder().secrets, 'in the way of the token');
+    await expect(driver.prepareRevision(newRevision(driver, agent, 1, {}), pass(1))).rejects.toThrow();
+    await vi.waitFor(async () => expect(await world.children()).toEqual([]), { timeout: 10_000 });
   });
 
   it('brings a serving Agent back after a stop of the whole server, without a new revision', async () => {

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
 import { reservePort } from '../../src/compute/process/launch.ts';
@@ -12,6 +13,7 @@ import type { GatewaySettings } from '../../src/gateway/server.ts';
 
 const entry = fileURLToPath(new URL('../../src/gateway/main.ts', import.meta.url));
 const waitLimitMs = 10_000;
+const pollMs = 10;
 
 export interface Response {
   readonly ok: boolean;
@@ -108,7 +110,7 @@ export const startGateway = async (document: object, port?: number): Promise<Gat
       const deadline = performance.now() + waitLimitMs;
       while ((await get(path).catch(() => [0] as const))[0] !== status) {
         if (performance.now() > deadline) throw new Error(`Expected ${path} to answer ${status} within ${waitLimitMs} ms`);
-        await new Promise(setImmediate);
+        await delay(pollMs);
       }
     },
     connected: async (scopes) => {

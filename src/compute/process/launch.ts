@@ -23,8 +23,10 @@ export interface LaunchPlan {
 export interface Launched {
   readonly child: ChildProcess;
   readonly identity: ProcessIdentity;
-  /** Lets the child begin; if it never comes, the child ends by itself. */
+  /** Lets the child begin. */
   readonly begin: (settings: GatewaySettings) => void;
+  /** Takes the settings from the child for good, as the death of its launcher would: it ends by itself. */
+  readonly abandon: () => void;
 }
 
 const inheritedVariables = ['PATH', 'LANG', 'LC_ALL', 'TZ'];
@@ -49,7 +51,12 @@ export const launchGateway = async (plan: LaunchPlan): Promise<Launched | { read
     child.unref();
     const identity = identityOf(child.pid);
     if (identity === undefined) return { startError: 'EXITED' };
-    return { child, identity, begin: (settings) => child.stdin?.end(JSON.stringify(settings)) };
+    return {
+      child,
+      identity,
+      begin: (settings) => child.stdin?.end(JSON.stringify(settings)),
+      abandon: () => child.stdin?.destroy(),
+    };
   } finally {
     closeSync(log);
   }

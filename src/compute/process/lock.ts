@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { link, unlink, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { readRecord, unlessMissing } from './disk.ts';
+import { readText, unlessMissing } from './disk.ts';
 import { identityOf, isAlive } from './process-identity.ts';
 import type { ProcessIdentity } from './process-identity.ts';
 
@@ -27,14 +27,31 @@ export const takeLock = async (path: string, signal?: AbortSignal): Promise<() =
   try {
     while (!(await linked(claim, path))) {
       signal?.throwIfAborted();
-      const found = await readRecord<LockRecord>(path);
-      if (found !== undefined && !isAlive(found.holder)) await breakLock(path, found.id, signal);
+      const found = await readLock(path);
+      if (found?.dead === true) await breakLock(path, found.id, signal);
       else if (found !== undefined) await delay(retryMs, undefined, { ...(signal && { signal }) });
     }
   } finally {
     await unlink(claim);
   }
   return () => unlink(path);
+};
+
+interface FoundLock {
+  readonly id: string;
+  readonly dead: boolean;
+}
+
+const readLock = async (path: string): Promise<FoundLock | undefined> => {
+  const text = await readText(path);
+  if (text === undefined) return undefined;
+  try {
+    const { id, holder } = JSON.parse(text) as LockRecord;
+    return { id, dead: !isAlive(holder) };
+  } catch {
+    // A claim is whole before it is linked, so only a power cut can leave this: nobody of this boot holds it.
+    return { id: 'unreadable', dead: true };
+  }
 };
 
 const linked = async (claim: string, path: string): Promise<boolean> => {
@@ -51,8 +68,8 @@ const linked = async (claim: string, path: string): Promise<boolean> => {
 const breakLock = async (path: string, deadId: string, signal?: AbortSignal): Promise<void> => {
   const release = await takeLock(`${path}.break-${deadId}`, signal);
   try {
-    const found = await readRecord<LockRecord>(path);
-    if (found?.id === deadId) await unlessMissing(unlink(path));
+    const found = await readLock(path);
+    if (found?.dead === true && found.id === deadId) await unlessMissing(unlink(path));
   } finally {
     await release();
   }

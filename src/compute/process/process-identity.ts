@@ -71,7 +71,7 @@ const fromProc = (pid: number): Seen | undefined => {
 
 const fromPs = (pid: number): Seen | undefined => {
   try {
-    const line = execFileSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8', stdio: 'pipe' }).trim();
+    const line = execFileSync('ps', ['-o', 'stat=', '-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', stdio: 'pipe' }).trim();
     const [state = '', ...startTime] = line.split(/\s+/);
     return { state, startTime: startTime.join(' ') };
   } catch {

@@ -111,19 +111,27 @@ export const openWorkloads = (settings: WorkloadSettings): Workloads => {
     });
   };
 
-  const launch = async (agent: AgentKey, revisionId: string, exits: number): Promise<RuntimeRecord> => {
-    await settings.claimHost();
-    const folder = agentFolder(root, agent);
+  /** The Agent's own port if it is free, remembered in its folder. */
+  const portOf = async (folder: AgentFolder): Promise<number> => {
     const owner = await readRecord<AgentRecord>(folder.record);
-    if (owner === undefined) throw new Error(`Agent ${agent.agentId} has no folder on this host`);
+    if (owner === undefined) throw new Error(`${folder.path} is not an Agent's folder`);
     const port = await reservePort(owner.port);
     if (port !== owner.port) await writeDurably(folder.record, canonicalText({ ...owner, port }));
+    return port;
+  };
+
+  const freshToken = async (folder: AgentFolder): Promise<string> => {
     const token = randomBytes(32).toString('hex');
-    const compileCacheFolder = join(root, 'compile-cache');
-    await ensureDirectory(compileCacheFolder);
     await ensureDirectory(folder.secrets);
     await writeDurably(folder.token, token);
+    return token;
+  };
 
+  const launch = async (agent: AgentKey, revisionId: string, exits: number): Promise<RuntimeRecord> => {
+    const folder = agentFolder(root, agent);
+    const compileCacheFolder = join(root, 'compile-cache');
+    await settings.claimHost();
+    await ensureDirectory(compileCacheFolder);
     const launched = await launchGateway({
       nodeBinary: settings.nodeBinary,
       gatewayEntry: settings.gatewayEntry,
@@ -132,22 +140,29 @@ export const openWorkloads = (settings: WorkloadSettings): Workloads => {
       logPath: folder.log,
       compileCacheFolder,
     });
-    const start = { revisionId, startId: randomUUID(), port, startedAt: new Date().toISOString(), exits };
-    if ('startError' in launched) {
-      const failed = { ...start, failure: startFailure(`error-${launched.startError}`) };
-      await writeRuntime(folder, failed);
-      log.error({ ...agent, revisionId, detail: failed.failure.cause?.detail }, 'gateway cannot be started');
-      settings.changed(agent);
-      return failed;
+    try {
+      // The child boots while its settings are made; it gets them only after its record is durable.
+      const [port, token] = await Promise.all([portOf(folder), freshToken(folder)]);
+      const start = { revisionId, startId: randomUUID(), port, startedAt: new Date().toISOString(), exits };
+      const facts = { ...agent, revisionId, startId: start.startId, port };
+      if ('startError' in launched) {
+        const failed = { ...start, failure: startFailure(`error-${launched.startError}`) };
+        await writeRuntime(folder, failed);
+        log.error({ ...facts, detail: launched.startError }, 'gateway cannot be started');
+        settings.changed(agent);
+        return failed;
+      }
+      const record = { ...start, process: launched.identity };
+      await writeRuntime(folder, record);
+      const documentPath = folder.revision(revisionId).document;
+      launched.begin({ port, token, revisionId, startId: start.startId, documentPath, workspaceFolder: folder.workspace });
+      log.info({ ...facts, pid: launched.identity.pid }, 'gateway started');
+      watch(agent, record, launched.child);
+      return record;
+    } catch (error) {
+      if (!('startError' in launched)) launched.abandon();
+      throw error;
     }
-    const record = { ...start, process: launched.identity };
-    // Without this record the child gets no settings and ends by itself, even if we end here.
-    await writeRuntime(folder, record);
-    const documentPath = folder.revision(revisionId).document;
-    launched.begin({ port, token, revisionId, startId: record.startId, documentPath, workspaceFolder: folder.workspace });
-    log.info({ ...agent, revisionId, startId: record.startId, pid: launched.identity.pid, port }, 'gateway started');
-    watch(agent, record, launched.child);
-    return record;
   };
 
   /** Starts an ended child again, or gives up, or finishes a stop that was interrupted. */
