@@ -60,7 +60,7 @@ export interface EmbeddedServer {
   readonly url: string;
   /** Resolves when the server has ended, asked to or not. */
   readonly ended: Promise<void>;
-  /** Shuts down in order, rolling back what is open, and releases the data folder. */
+  /** Shuts down in order, rolling back what is open, and releases the data folder. May be called twice. */
   readonly stop: () => Promise<void>;
 }
 
@@ -96,7 +96,8 @@ export const startEmbedded = async ({
       await server.stop();
       throw error;
     });
-    return { ...server, stop: () => server.stop().finally(unlock) };
+    let stopped: Promise<void> | undefined;
+    return { ...server, stop: () => (stopped ??= server.stop().finally(unlock)) };
   } catch (error) {
     unlock();
     throw error;
