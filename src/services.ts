@@ -10,12 +10,14 @@ import type { DeploymentReads } from './deployment/view.ts';
 import { createHistoryService, type HistoryService } from './history/service.ts';
 import type { HistoryReads } from './history/view.ts';
 import { createInstallationService, type InstallationService } from './installation/service.ts';
+import type { InstallationReads } from './installation/view.ts';
 import { createNamespaceService, type NamespaceService } from './namespace/service.ts';
 import type { NamespaceReads } from './namespace/view.ts';
 import type { Core } from './runtime/core.ts';
 
 /** The read models' queries. */
 export interface Reads {
+  readonly installation: InstallationReads;
   readonly namespaces: NamespaceReads;
   readonly configurations: ConfigurationReads;
   readonly agents: AgentReads;
@@ -44,7 +46,7 @@ export const createServices = ({
   readonly compute: Admitting;
   readonly installationId: string;
 }): Services => ({
-  installation: createInstallationService({ core, installationId }),
+  installation: createInstallationService({ core, reads: reads.installation, installationId }),
   namespaces: createNamespaceService({ core, reads: reads.namespaces, installationId }),
   configurations: createConfigurationService({ core, reads: reads.configurations }),
   agents: { ...createAgentService({ core, reads: reads.agents }), deploy: createDeploy({ core, compute }) },

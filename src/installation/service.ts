@@ -3,23 +3,30 @@ import { ref } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { Core } from '../runtime/core.ts';
+import { installationView, type InstallationReads, type InstallationView } from './view.ts';
 
-export interface InstallationView {
-  readonly id: string;
-  readonly name: string;
-  readonly createdAt: string;
-}
+export type { InstallationView };
 
 export interface InstallationService {
   get(caller: Caller): Promise<InstallationView>;
 }
 
-export const createInstallationService = ({ core, installationId }: { readonly core: Core; readonly installationId: string }): InstallationService => ({
+export const createInstallationService = ({
+  core,
+  reads,
+  installationId,
+}: {
+  readonly core: Core;
+  readonly reads: InstallationReads;
+  readonly installationId: string;
+}): InstallationService => ({
   get: async (caller) => {
     const resource = ref.installation(installationId);
     await core.authorizer.require(caller, { action: 'openclaw.installation.read', resource }, [['read', resource]]);
+    const { rows, fresh } = await reads.find();
+    if (fresh && rows[0] !== undefined) return rows[0];
     const { installation } = (await core.authorizer.current(caller.arrivedAt)).state;
     if (installation === null) throw new Refusal('NOT_FOUND', 'The Installation does not exist yet');
-    return { id: installation.installationId, name: installation.name, createdAt: installation.createdAt };
+    return installationView(installation);
   },
 });
