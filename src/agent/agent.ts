@@ -4,7 +4,7 @@ import { Refusal } from '../kernel/errors.ts';
 import type { Envelope } from '../kernel/event.ts';
 import { evolveWork, noWork, type WorkState } from '../kernel/work.ts';
 import { draftEvents, evolveDraft, type Draft, type DraftChange } from './draft.ts';
-import { decideLifecycle, evolveLifecycle, isStopping, type Lifecycle, type LifecycleCommand } from './lifecycle.ts';
+import { decideLifecycle, evolveLifecycle, isStopping, type Deletion, type Lifecycle, type LifecycleCommand } from './lifecycle.ts';
 import type { AgentCreated, AgentEvent } from './messages.ts';
 import { decideWork, evolveWorkResults, type WorkCommand } from './work.ts';
 import { isUnreadable } from '../kernel/codec.ts';
@@ -24,12 +24,21 @@ export interface PresentAgent extends Lifecycle {
   readonly work: WorkState;
 }
 
+/** What the last steps of a removal still need: the revisions policy may name, and on whose behalf. */
+export interface RemovedAgent {
+  readonly phase: 'removed';
+  readonly agentId: string;
+  readonly namespaceId: string;
+  readonly servicePrincipalId: string;
+  readonly revisionIds: readonly string[];
+  readonly deletion: Deletion | null;
+}
+
 export type AgentState =
   /** Never created, or fenced off before it was. */
   | { readonly phase: 'none' }
   | PresentAgent
-  /** Its revisions are kept for the policy that still names them. */
-  | { readonly phase: 'removed'; readonly agentId: string; readonly namespaceId: string; readonly revisionIds: readonly string[] };
+  | RemovedAgent;
 
 export type AgentCommand =
   | { readonly type: 'CreateAgent'; readonly data: AgentCreated['data'] }
@@ -99,7 +108,9 @@ const evolve = (state: AgentState, event: AgentEvent, envelope: Envelope): Agent
         phase: 'removed',
         agentId: state.agentId,
         namespaceId: state.namespaceId,
+        servicePrincipalId: state.servicePrincipalId,
         revisionIds: state.revisions.map(({ revisionId }) => revisionId),
+        deletion: state.deletion,
       };
     case 'WorkDeferred':
     case 'WorkRetryScheduled':

@@ -1,6 +1,7 @@
 /** How a pass can end other than well: the closed codes, what each does to its work item, and what clients may see of it. (agent-lifecycle 3.5, 3.8, 3.9, 3.11) */
 import { ActivationFailed, ActivationPending, TransientDependency, type Observation, type RuntimeFailure } from '../compute/driver.ts';
 import type { ResourceRef } from '../kernel/event.ts';
+import type { Finished } from '../runtime/worker.ts';
 
 /** A permission that was judged and refused. */
 export interface Denial {
@@ -57,6 +58,21 @@ export const unfinished = (code: string): Ended => new Ended({ kind: 'pending', 
 
 export const dependencyUnavailable = 'DEPENDENCY_UNAVAILABLE';
 export const refusedCandidateStopPending = 'REFUSED_CANDIDATE_STOP_PENDING';
+
+const successCodes = new Set([
+  'REVISION_ACTIVATED',
+  'REVISION_ALREADY_ACTIVE',
+  'REVISION_SUPERSEDED',
+  'REVISION_STOPPED',
+  'AGENT_STOPPED',
+  'AGENT_ALREADY_STOPPED',
+  'STOP_SUPERSEDED',
+  'NAMESPACE_READY',
+  'NAMESPACE_DELETED',
+]);
+
+/** How a row ends whose closing event carries this code. */
+export const finished = (code: string): Finished => ({ kind: 'finished', state: successCodes.has(code) ? 'succeeded' : 'failed_permanent', code });
 
 /** Runtime codes the runtime holds until a restart nobody performs, and what each ends its deployment with. */
 const heldFailures: ReadonlyMap<string, string> = new Map([

@@ -1,20 +1,11 @@
 /** What the passes need of the rest of the product. */
 import type { ComputeDriver } from '../compute/driver.ts';
-import type { ResourceRef } from '../kernel/event.ts';
-import type { Streams } from '../runtime/streams.ts';
+import type { Policy } from '../iam/policy.ts';
+import type { Loaded, Streams } from '../runtime/streams.ts';
 
-/** A permission judged on the tail of the policy. */
-export interface Judgement {
-  readonly allowed: boolean;
-  /** For the audit record only. */
-  readonly reason: string;
-  readonly policyRevision: number;
-}
-
-/** Re-authorization at dispatch; a throw is an outage of policy, never a denial. (agent-lifecycle 3.7) */
-export interface Authorizer {
-  may(principalId: string, action: string, resource: ResourceRef): Promise<Judgement>;
-  identityExists(principalId: string): Promise<boolean>;
+/** Policy at the tail of its stream; a throw is an outage, never a denial. (agent-lifecycle 3.7) */
+export interface PolicySource {
+  current(): Promise<Loaded<Policy>>;
 }
 
 export interface HarnessDescriptor {
@@ -35,7 +26,7 @@ export interface ReconcileLog {
 export interface ReconcileDependencies {
   readonly streams: Streams;
   readonly driver: ComputeDriver;
-  readonly authorizer: Authorizer;
+  readonly policy: PolicySource;
   /** Whether this build still runs the harness a revision was admitted with. */
   readonly approvesHarness: (harness: HarnessDescriptor) => boolean;
   /** Erases the private rows of an Agent whose teardown is finished; repeatable. */

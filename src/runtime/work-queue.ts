@@ -56,6 +56,7 @@ export interface WorkQueue {
   exhausted(limit: number): Promise<readonly (WorkItem & { readonly attempt: number })[]>;
   requeueExpired(claim: Claim, how: Requeue): Promise<boolean>;
   finishExpired(claim: Claim, state: FinalState, code: string): Promise<boolean>;
+  requeueExhausted(key: string, how: Requeue): Promise<boolean>;
   finishQueued(key: string, state: FinalState, code: string): Promise<boolean>;
   /** Makes the waiting items of a lane due now; those that have spent attempts keep their backoff. */
   wakeLane(lane: string): Promise<void>;
@@ -159,6 +160,8 @@ export const createWorkQueue = (pool: pg.Pool, { leaseDurationMs, maxAttempts }:
     },
     requeueExpired: ({ workKey, claimToken }, { delayMs, attempts }) => changed(requeueWhere(over), [workKey, claimToken, delayMs, attempts]),
     finishExpired: ({ workKey, claimToken }, state, code) => changed(finishWhere(over, '$3', '$4'), [workKey, claimToken, state, code]),
+    requeueExhausted: (key, { delayMs, attempts }) =>
+      changed(requeueWhere(`key = $1 and state = 'queued' and attempt_count >= $2`), [key, maxAttempts, delayMs, attempts]),
     finishQueued: (key, state, code) =>
       changed(finishWhere(`key = $1 and state = 'queued' and attempt_count >= $4`, '$2', '$3'), [key, state, code, maxAttempts]),
     wakeLane: async (lane) => {

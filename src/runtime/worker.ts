@@ -5,9 +5,15 @@
 import { ClaimLost, holdLease, type Lease } from './lease.ts';
 import type { ClaimedWork, FinalState, Requeue, WorkItem, WorkQueue } from './work-queue.ts';
 
+export interface Finished {
+  readonly kind: 'finished';
+  readonly state: FinalState;
+  readonly code: string;
+}
+
 /** What happens to the row when the pass has ended and its events are written. */
 export type Settlement =
-  | { readonly kind: 'finished'; readonly state: FinalState; readonly code: string }
+  | Finished
   /** Back into the queue; `refunded` gives the attempt back. */
   | { readonly kind: 'requeued'; readonly delayMs: number; readonly refunded: boolean }
   /** The work is done and its Agent gone: all rows of the Agent go. */
@@ -16,9 +22,7 @@ export type Settlement =
   | { readonly kind: 'lost' };
 
 /** What recovery found in the stream of a lost claim, after it has written what was missing there. */
-export type Recovery =
-  | { readonly kind: 'finished'; readonly state: FinalState; readonly code: string }
-  | ({ readonly kind: 'requeued' } & Requeue);
+export type Recovery = Finished | ({ readonly kind: 'requeued' } & Requeue);
 
 /** The passes a worker runs. */
 export interface WorkRunner {
@@ -27,7 +31,7 @@ export interface WorkRunner {
   /** Fences a claim whose lease has ended in its lane's stream, before the row is handed on. */
   recover(work: ClaimedWork): Promise<Recovery>;
   /** Writes the failure of an item whose attempts are used up. */
-  exhaust(work: WorkItem & { readonly attempt: number }): Promise<{ readonly state: FinalState; readonly code: string }>;
+  exhaust(work: WorkItem & { readonly attempt: number }): Promise<Recovery>;
 }
 
 export interface WorkerSettings {
@@ -149,8 +153,9 @@ export const startWorker = ({
   };
 
   const exhaustOne = async (work: WorkItem & { readonly attempt: number }): Promise<void> => {
-    const { state, code } = await runner.exhaust(work);
-    await queue.finishQueued(work.key, state, code);
+    const recovery = await runner.exhaust(work);
+    if (recovery.kind === 'finished') await queue.finishQueued(work.key, recovery.state, recovery.code);
+    else await queue.requeueExhausted(work.key, recovery);
   };
 
   /** One item that cannot be recovered now must not hold up the others. */
