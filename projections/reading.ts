@@ -1,0 +1,47 @@
+/**
+ * One statement per read: the rows, and beside them whether the projector has stood at the end of the store within
+ * the last second and holds nothing back. (failure scenario 15)
+ */
+import pg from 'pg';
+import type { Pool } from 'pg';
+import type { PageRequest, Visibility } from '../src/agent/view.ts';
+import type { Reading } from '../src/runtime/reading.ts';
+
+/** Answers a named question; `select` and `order` are SQL of ours, never of a caller. */
+export type Read<View> = (question: { readonly name: string; readonly select: string; readonly order: string }, values: readonly unknown[]) => Promise<Reading<View>>;
+
+const undefinedTable = '42P01';
+
+export const reader = <Row, View>(pool: Pool, { name, version }: { readonly name: string; readonly version: number }, view: (row: Row) => View): Read<View> => {
+  const own = `name = '${name}' and version = ${version}`;
+  const fresh = `
+    exists (select from consumer_checkpoint where ${own} and caught_up_at > clock_timestamp() - interval '1 second')
+    and not exists (select from parked_stream where ${own})`;
+  return async (question, values) => {
+    const text = `
+      select standing.fresh, found.*
+        from (select ${fresh} as fresh) as standing
+        left join lateral (select true as present, answer.* from (${question.select}) as answer) as found on true
+       order by ${question.order}`;
+    try {
+      const { rows } = await pool.query<Row & { fresh: boolean; present: boolean | null }>({ name: `${name}_v${version}.${question.name}`, text, values: [...values] });
+      return { rows: rows.filter(({ present }) => present === true).map(view), fresh: rows[0]?.fresh === true };
+    } catch (error) {
+      // No projector of this build has run yet.
+      if (error instanceof pg.DatabaseError && error.code === undefinedTable) return { rows: [], fresh: false };
+      throw error;
+    }
+  };
+};
+
+/** A condition for the rows a caller may see; takes two parameters from the given number on: {@link visibilityValues}. */
+export const visible = (key: string, parameter: number): string => `($${parameter}::text[] is null or ${key} = any($${parameter})) and not ${key} = any($${parameter + 1}::text[])`;
+
+export const visibilityValues = ({ only, except }: Visibility): readonly unknown[] => [only ?? null, except];
+
+/** Order and bounds of a page in creation order, then key; takes two parameters from the given number on: {@link pageValues}. */
+export const page = (table: string, created: string, key: string, parameter: number): string => `
+  and ($${parameter}::text is null or (${created}, ${key}) > (select ${created}, ${key} from ${table} where ${key} = $${parameter}))
+  order by ${created}, ${key} limit $${parameter + 1}::integer`;
+
+export const pageValues = (request: PageRequest | undefined): readonly unknown[] => [request?.after ?? null, request?.limit ?? null];
