@@ -132,7 +132,10 @@ export interface ComputeDriver {
   stopRevision(revision: RevisionSnapshot, options: EffectOptions): Promise<void>;
   /** Stops the revision if it still runs and removes what it alone owns; preserves what a successor owns. */
   retireRevision(revision: RevisionSnapshot, options: EffectOptions): Promise<void>;
-  /** Removes the Agent's secrets, state and workspace; later calls with any fence for this Agent are refused. */
+  /**
+   * Removes the Agent's secrets, state and workspace. From then on prepare and activate are refused with any fence,
+   * while bind, stop, retire and delete do nothing and succeed: a teardown that crashed is repeated whole.
+   */
   deleteAgent(agent: AgentIdentity, options: EffectOptions): Promise<void>;
 
   /** Where the serving gateway of an Agent listens; private to the control plane. Undefined when nothing serves. */

@@ -271,6 +271,8 @@ describe('The process driver', () => {
       { ...draft, harnessAuth: { method: 'secret' } },
       { ...draft, harnessAuth: null },
       { ...draft, configuration: [] },
+      { ...draft, configuration: null },
+      { ...draft, configuration: { gateway: { mode: 'local', bind: 'lan' } } },
       { ...draft, configuration: { exuvia: { holdStartup: { code: 'not an identifier' } } } },
     ];
     for (const other of refused) expect(driver.admit(other)).toEqual({ admitted: false, reason: expect.stringMatching(/\w/) as string });

@@ -5,10 +5,18 @@ import type { Admission, ComputeDriver } from '../driver.ts';
 
 type Draft = Parameters<ComputeDriver['admit']>[0];
 
+/** Settings of the native document that the driver itself has to choose for a gateway on loopback. */
+const driverOwned = ['auth', 'bind', 'customBindHost', 'port', 'tls', 'trustedProxies'];
+
 const refusals: readonly ((draft: Draft) => string | undefined)[] = [
   ({ executionMode }) => (executionMode === 'embedded' ? undefined : 'The process driver runs embedded Agents only'),
   ({ harnessAuth }) =>
     canonicalText(harnessAuth) === '{"method":"runtime"}' ? undefined : 'The process driver supports only the runtime harness authentication',
+  ({ configuration }) => {
+    const { gateway = {} } = (configuration ?? {}) as { readonly gateway?: unknown };
+    const taken = driverOwned.find((setting) => Object.hasOwn(Object(gateway) as object, setting));
+    return taken && `The process driver owns gateway.${taken}`;
+  },
   ({ configuration }) => {
     const reading = readDocument(configuration);
     return 'problem' in reading ? reading.problem : undefined;
