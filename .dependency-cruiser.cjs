@@ -7,6 +7,10 @@ const slice = `^src/(?!(${machinery})/)[^/]+/`;
 const service = '/service\\.ts$';
 /** What readers of a slice see, and the questions they may ask: projections answer them, edges ask them. */
 const view = `${slice}view\\.ts$`;
+/** What callers of a slice send, as both edges check it. */
+const input = `${slice}input\\.ts$`;
+/** Who is calling: established by the edges, judged by the services. */
+const caller = '^src/iam/(authenticate|caller)\\.ts$';
 const messages = `${slice}messages\\.ts$`;
 const kernel = '^src/kernel/';
 const port = '^src/event-store/event-store\\.ts$';
@@ -100,7 +104,7 @@ module.exports = {
       { path: edges },
       {
         path: [slice, '^src/(event-store|compute|gateway|postgres|sagas)/', driver],
-        pathNot: [service, messages, view],
+        pathNot: [service, messages, view, input, caller],
       },
     ),
     forbid(
