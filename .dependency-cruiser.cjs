@@ -2,18 +2,24 @@
 const { join } = require('node:path');
 
 const machinery = 'kernel|runtime|event-store|compute|reconcile|gateway|postgres|http|telemetry|cli|sagas';
-/** A slice is a folder of src named after what it decides; all of it is pure but its service. */
+/** A slice is a folder of src named after what it decides. */
 const slice = `^src/(?!(${machinery})/)[^/]+/`;
-const service = '/service\\.ts$';
+const messages = `${slice}messages\\.ts$`;
+/** Shapes that events, inputs and answers share. */
+const shapes = `${slice}settings\\.ts$`;
 /** What readers of a slice see, and the questions they may ask: projections answer them, edges ask them. */
 const view = `${slice}view\\.ts$`;
-/** What callers of a slice send, as both edges check it. */
-const input = `${slice}input\\.ts$`;
-/** Who is calling: established by the edges, judged by the services. */
-const caller = '^src/iam/(authenticate|caller)\\.ts$';
-const messages = `${slice}messages\\.ts$`;
+/** Decisions: the file named as its slice, and those it is made of. */
+const deciders = [
+  `^src/(?!(?:${machinery})/)(?<name>[^/]+)/\\k<name>\\.ts$`,
+  '^src/agent/(draft|lifecycle|work)\\.ts$',
+  '^src/iam/(policy|evaluate)\\.ts$',
+  '^src/installation/register\\.ts$',
+  '^src/deployment/texts\\.ts$',
+];
+const pure = [...deciders, messages, shapes];
 const kernel = '^src/kernel/';
-const port = '^src/event-store/event-store\\.ts$';
+const ports = ['^src/event-store/event-store\\.ts$', '^src/compute/driver\\.ts$'];
 const adapters = [
   '^src/event-store/(postgres|in-memory|eventstoredb)',
   '^src/compute/(process|kubernetes)/',
@@ -46,20 +52,20 @@ module.exports = {
     ),
     forbid(
       'deciders-know-the-kernel',
-      'Deciders import the kernel and other deciders only.',
-      { path: slice, pathNot: [service, view] },
-      { path: ours, pathNot: [kernel, `${slice}(?!service\\.ts$)`] },
+      'Deciders import the kernel, messages, views and other deciders only.',
+      { path: pure },
+      { path: ours, pathNot: [kernel, view, ...pure] },
     ),
     forbid(
       'views-know-deciders',
       'A view shows what a fold holds; it knows nothing above it.',
       { path: view },
-      { path: ours, pathNot: [kernel, '^src/runtime/', `${slice}(?!service\\.ts$)`] },
+      { path: ours, pathNot: [kernel, '^src/runtime/', view, ...pure] },
     ),
     forbid(
       'deciders-are-pure',
       'No Node module and no driver: a decision is computed.',
-      { path: slice, pathNot: service },
+      { path: pure },
       { dependencyTypes: ['core', 'npm', 'npm-optional'], pathNot: pureLibraries },
     ),
     forbid(
@@ -78,7 +84,7 @@ module.exports = {
       'projections-know-messages',
       'Projections import messages, views, the kernel and the type of their runner.',
       { path: '^projections/' },
-      { path: ours, pathNot: ['^projections/', kernel, messages, view, '^src/runtime/'] },
+      { path: ours, pathNot: ['^projections/', kernel, messages, shapes, view, '^src/runtime/'] },
     ),
     forbid(
       'runners-are-types-below',
@@ -88,9 +94,9 @@ module.exports = {
     ),
     forbid(
       'services-know-the-port',
-      'A service uses the runtime and the event store port, never a database, a driver or an edge.',
-      { path: service },
-      { path: [edges, '^projections/', '^src/(event-store|compute|gateway|postgres|sagas)/', driver], pathNot: port },
+      'A use case knows the runtime and the ports, never a database, an adapter or an edge.',
+      { path: slice, pathNot: [...pure, view] },
+      { path: [edges, '^projections/', '^src/(event-store|compute|gateway|postgres|sagas)/', driver], pathNot: ports },
     ),
     forbid(
       'runtime-knows-no-domain',
@@ -102,10 +108,7 @@ module.exports = {
       'edges-call-services',
       'The edges reach the core through services and projection queries.',
       { path: edges },
-      {
-        path: [slice, '^src/(event-store|compute|gateway|postgres|sagas)/', driver],
-        pathNot: [service, messages, view, input, caller],
-      },
+      { path: [...deciders, '^src/(event-store|compute|gateway|postgres|sagas)/', driver] },
     ),
     forbid(
       'edges-know-messages-as-types',
