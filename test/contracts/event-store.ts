@@ -38,7 +38,10 @@ export const collect = async (
 ): Promise<readonly StoredEvent[]> => {
   const events: StoredEvent[] = [];
   let late = false;
-  const timer = setTimeout(() => abort.abort((late = true)), 10_000);
+  const timer = setTimeout(() => {
+    late = true;
+    abort.abort();
+  }, 10_000);
   try {
     for await (const page of pages) {
       events.push(...page.events);

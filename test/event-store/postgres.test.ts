@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { noStream, StoreUnavailable, WrongExpectedRevision } from '../../src/event-store/event-store.ts';
@@ -179,7 +179,7 @@ describe('PostgreSQL event store', () => {
 
   describe('scenario 23: the append lock is never held across a round trip', () => {
     it('a process that is suspended while it appends stops nobody', async () => {
-      const script = join(import.meta.dirname, 'append-without-end.ts');
+      const script = fileURLToPath(new URL('./append-without-end.ts', import.meta.url));
       const child = spawn(process.execPath, [script, database.url, `${prefix}suspended`], { stdio: ['ignore', 'pipe', 'inherit'] });
       const exited = once(child, 'exit');
       closing.push(async () => {
