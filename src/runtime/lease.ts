@@ -25,7 +25,16 @@ export const holdLease = (
   { leaseDurationMs, claimedAt, stopping }: { readonly leaseDurationMs: number; readonly claimedAt: number; readonly stopping: AbortSignal },
 ): Lease => {
   const lost = new AbortController();
-  const lose = () => lost.abort(new ClaimLost(`The claim on ${claim.workKey} was lost`));
+  let ended = false;
+  const end = () => {
+    ended = true;
+    clearInterval(heartbeat);
+    clearTimeout(expiry);
+  };
+  const lose = () => {
+    end();
+    lost.abort(new ClaimLost(`The claim on ${claim.workKey} was lost`));
+  };
   let confirmedUntil = claimedAt + leaseDurationMs;
   let expiry = setTimeout(lose, leaseDurationMs);
 
@@ -36,13 +45,12 @@ export const holdLease = (
     const renewed = await queue.renew(claim);
     if (!renewed) lose();
     lost.signal.throwIfAborted();
-    if (sentAt + leaseDurationMs <= confirmedUntil) return;
+    if (ended || sentAt + leaseDurationMs <= confirmedUntil) return;
     confirmedUntil = sentAt + leaseDurationMs;
     clearTimeout(expiry);
     expiry = setTimeout(lose, confirmedUntil - performance.now());
   };
 
-  let ended = false;
   const heartbeat = setInterval(() => void renew().catch(() => {}), leaseDurationMs / 3);
 
   return {
@@ -55,11 +63,6 @@ export const holdLease = (
       lost.signal.throwIfAborted();
       return standing!;
     },
-    end: () => {
-      if (ended) return;
-      ended = true;
-      clearInterval(heartbeat);
-      clearTimeout(expiry);
-    },
+    end,
   };
 };
