@@ -1,0 +1,165 @@
+/**
+ * The REST routes on fastify. It matches paths and reads bodies; what it would answer by itself is said in
+ * our envelope. `HEAD` is a method like any other that no route lists: 405. (rest-contract 1.1, 1.11)
+ */
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerFactory } from 'fastify';
+import type { Authenticate } from '../../iam/authenticate.ts';
+import type { Caller } from '../../iam/caller.ts';
+import { Refusal } from '../../kernel/errors.ts';
+import { newId } from '../../kernel/ids.ts';
+import { assertSafeJson, parse } from '../../kernel/parse.ts';
+import type { Services } from '../../services.ts';
+import type { Log } from '../../telemetry/logger.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { successText, write, writeNothing, writeRefusal } from '../answer.ts';
+import { publicRefusal } from '../errors.ts';
+import type { AssertTransport } from '../transport.ts';
+import { createAdmission } from './admission.ts';
+import { defaultBodyLimit, type Route } from './route.ts';
+import { allowedMethods, routes } from './routes.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    caller: Caller | null;
+    /** By `performance.now()`. */
+    arrivedAt: number;
+  }
+}
+
+export interface RestOptions {
+  readonly services: Services;
+  readonly authenticate: Authenticate;
+  readonly assertTransport: AssertTransport;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  readonly serverFactory: FastifyServerFactory;
+  readonly clientErrorHandler: (error: Error, socket: Socket) => void;
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+const parseJson = (_: FastifyRequest, body: Buffer, done: (error: Error | null, value?: unknown) => void): void => {
+  try {
+    done(null, JSON.parse(utf8.decode(body)));
+  } catch {
+    done(new Refusal('INVALID_REQUEST', body.length === 0 ? 'The body is empty' : 'The body is not valid JSON'));
+  }
+};
+
+/** What fastify refuses by itself. */
+const refusalOfFastify = (error: unknown): Refusal | undefined => {
+  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined;
+  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new Refusal('PAYLOAD_TOO_LARGE', 'The body is too large');
+  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new Refusal('UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json');
+  if (error.code.startsWith('FST_ERR_CTP_') || error.code === 'FST_ERR_BAD_URL' || error.code === 'FST_ERR_MAX_PARAM_LENGTH') return new Refusal('INVALID_REQUEST', 'The request is malformed');
+  return undefined;
+};
+
+/** The schema comes first, then the safety of the whole. (rest-contract 1.1 steps 8 and 10) */
+const checkedBody = ({ body: schema }: Route, body: unknown): unknown => {
+  if (schema === undefined) return undefined;
+  try {
+    parse(schema, body);
+  } catch (error) {
+    // Comparing the items of a unique list recurses as deep as they nest.
+    if (error instanceof RangeError) assertSafeJson(body);
+    throw error;
+  }
+  assertSafeJson(body);
+  return body;
+};
+
+const idempotencyKeyOf = ({ takes }: Route, { headers }: FastifyRequest): string | undefined => {
+  const key = takes === 'Idempotency-Key' ? headers['idempotency-key'] : undefined;
+  if (key === undefined) return undefined;
+  if (typeof key !== 'string' || key.length < 16 || key.length > 128) throw new Refusal('INVALID_REQUEST', 'Idempotency-Key must have 16 to 128 characters');
+  return key;
+};
+
+const entityTag = /^"(0|[1-9][0-9]{0,14})"$/;
+
+/** `*` asks for any version, which is what a PATCH without the header does. */
+const ifMatchOf = ({ takes }: Route, { headers }: FastifyRequest): number | undefined => {
+  const tag = takes === 'If-Match' ? headers['if-match'] : undefined;
+  if (tag === undefined || tag === '*') return undefined;
+  const version = entityTag.exec(tag)?.[1];
+  if (version === undefined) throw new Refusal('INVALID_REQUEST', 'If-Match must be the ETag of an earlier answer');
+  return Number(version);
+};
+
+const pathOf = (url: string): string => url.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
+
+export const createRest = ({ services, authenticate, assertTransport, metrics, log, ...serverOptions }: RestOptions): FastifyInstance => {
+  const measured = (request: FastifyRequest, template: string, status: number): void =>
+    metrics.answered(request.method, template, status, (performance.now() - request.arrivedAt) / 1_000);
+
+  const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
+    reply.hijack();
+    const refusal = publicRefusal(refusalOfFastify(error) ?? error, request.id, log);
+    measured(request, request.routeOptions.url ?? 'unmatched', writeRefusal(reply.raw, refusal, request.id));
+  };
+
+  const app = fastify({
+    ...serverOptions,
+    logger: false,
+    genReqId: () => newId('req'),
+    exposeHeadRoutes: false,
+    return503OnClosing: false,
+    bodyLimit: defaultBodyLimit,
+    // Long enough that no parameter is too long to be called malformed by its own check.
+    routerOptions: { maxParamLength: 65_536 },
+    frameworkErrors: refuse,
+  });
+  app.decorateRequest('caller', null);
+  app.decorateRequest('arrivedAt', 0);
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJson);
+  app.setErrorHandler(refuse);
+
+  // Before fastify reads a body that no route asked for.
+  app.addHook('onRequest', (request, reply, done) => {
+    request.arrivedAt = performance.now();
+    if (!request.is404) return done();
+    reply.hijack();
+    const allow = allowedMethods(pathOf(request.url));
+    const status =
+      allow === undefined
+        ? writeRefusal(reply.raw, new Refusal('NOT_FOUND', 'There is no such route'), request.id)
+        : writeRefusal(reply.raw, new Refusal('METHOD_NOT_ALLOWED', `This route answers ${allow}`), request.id, { allow });
+    measured(request, 'unmatched', status);
+  });
+
+  const present = (route: Route, view: unknown, response: ServerResponse, requestId: string): void => {
+    if (route.answer === undefined) return writeNothing(response, requestId);
+    const { present, version } = route.answer;
+    const more = version === undefined ? undefined : { etag: `"${version(view)}"` };
+    write(response, route.status, requestId, successText(present(view), requestId), more);
+  };
+
+  for (const route of routes) {
+    const admit = createAdmission(route, { authenticate, assertTransport });
+    app.route<{ Params: Record<string, string> }>({
+      method: route.method,
+      url: route.path,
+      ...(route.bodyLimit !== undefined && { bodyLimit: route.bodyLimit }),
+      onRequest: async (request) => {
+        request.caller = await admit(request.raw, request.params, request.id);
+      },
+      handler: async (request, reply) => {
+        const view = await route.handle(services, {
+          caller: request.caller!,
+          params: request.params,
+          idempotencyKey: idempotencyKeyOf(route, request),
+          ifMatch: ifMatchOf(route, request),
+          body: checkedBody(route, request.body),
+        });
+        reply.hijack();
+        present(route, view, reply.raw, request.id);
+        measured(request, route.path, route.status);
+      },
+    });
+  }
+  return app;
+};

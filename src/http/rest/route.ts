@@ -1,0 +1,71 @@
+/** A REST route as data: the one description that the server, its table of methods and the OpenAPI document are made of. */
+import type { Static, TSchema } from 'typebox';
+import type { Caller } from '../../iam/caller.ts';
+import type { Prefix } from '../../kernel/ids.ts';
+import type { Services } from '../../services.ts';
+import type { Resource } from './resources.ts';
+
+type ParameterOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | ParameterOf<Rest>
+  : Path extends `${string}:${infer Name}`
+    ? Name
+    : never;
+
+/** A permission as the OpenAPI document names it. (rest-contract 1.12) */
+export interface RoutePermission {
+  readonly action: string;
+  readonly resourceKind: string;
+  readonly scope: 'requested' | 'installation' | 'namespace' | 'each_returned' | 'request_body';
+  readonly condition?: 'existing_namespace' | 'bound_secret' | 'associated_service_account' | 'missing_runtime_credentials';
+}
+
+export interface RouteRequest<Path extends string, Body> {
+  readonly caller: Caller;
+  readonly params: { readonly [Name in ParameterOf<Path>]: string };
+  readonly body: Body;
+  /** From the header of that name, on routes that take it. */
+  readonly idempotencyKey: string | undefined;
+  /** The version `If-Match` asks for, on routes that take it. */
+  readonly ifMatch: number | undefined;
+}
+
+interface Definition<Path extends string, Body extends TSchema | undefined, View> {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly path: Path;
+  readonly operationId: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly permissions: readonly RoutePermission[];
+  /** Absent on bodyless routes, which refuse every byte. */
+  readonly body?: Body;
+  /** In bytes. */
+  readonly bodyLimit?: number;
+  /** Optional request headers this route honours. */
+  readonly takes?: 'Idempotency-Key' | 'If-Match';
+  readonly status: 200 | 201 | 202 | 204;
+  /** Absent where the answer is 204. */
+  readonly answer?: Resource<View>;
+  readonly handle: (services: Services, request: RouteRequest<Path, Body extends TSchema ? Static<Body> : undefined>) => Promise<View>;
+}
+
+/** A route whose parameters, body and view no longer show in its type. */
+export type Route = Omit<Definition<string, TSchema | undefined, never>, 'answer' | 'handle'> & {
+  readonly answer?: Resource<unknown>;
+  readonly handle: (services: Services, request: RouteRequest<string, unknown>) => Promise<unknown>;
+};
+
+/** Checks a definition against the types its path, body and answer imply. */
+export const route = <const Path extends string, View, Body extends TSchema | undefined = undefined>(definition: Definition<Path, Body, View>): Route => definition as unknown as Route;
+
+/** Bytes a request body may have where its route says nothing else. */
+export const defaultBodyLimit = 65_536;
+
+const prefixes: Readonly<Record<string, Prefix>> = { namespaceId: 'ns', configurationId: 'cfg', agentId: 'agt', revisionId: 'rev', deploymentId: 'rev' };
+
+/** The parameters of a path in order, each with the prefix of the ids it takes. */
+export const parametersOf = (path: string): readonly { readonly name: string; readonly prefix: Prefix }[] =>
+  [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => {
+    const prefix = prefixes[name];
+    if (prefix === undefined) throw new Error(`Path parameter ${name} of ${path} names no kind of id`);
+    return { name, prefix };
+  });

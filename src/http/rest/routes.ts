@@ -1,0 +1,25 @@
+/** All REST routes, in the order of the contract; the methods of a path stand in this order in `Allow`. (rest-contract 2.1, 3.1 to 3.3) */
+import { agentRoutes } from './agents.ts';
+import { configurationRoutes } from './configurations.ts';
+import { deploymentRoutes } from './deployments.ts';
+import { installationRoutes } from './installation.ts';
+import { namespaceRoutes } from './namespaces.ts';
+import { revisionRoutes } from './revisions.ts';
+import type { Route } from './route.ts';
+
+export const routes: readonly Route[] = [
+  ...installationRoutes,
+  ...namespaceRoutes,
+  ...configurationRoutes,
+  ...agentRoutes,
+  ...revisionRoutes,
+  ...deploymentRoutes,
+];
+
+const methodsByPath = [...new Set(routes.map(({ path }) => path))].map((path) => ({
+  pattern: new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+')}$`),
+  allow: routes.filter((route) => route.path === path).map(({ method }) => method).join(', '),
+}));
+
+/** The methods of a path some route has, as `Allow` lists them; undefined for a path no route has. */
+export const allowedMethods = (path: string): string | undefined => methodsByPath.find(({ pattern }) => pattern.test(path))?.allow;

@@ -1,0 +1,152 @@
+/** One HTTP server on one port: REST at the root, GraphQL at /graphql, and what operators ask: /healthz, /readyz, /metrics, /openapi.json. (architecture section 7) */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import type { Authenticate } from '../iam/authenticate.ts';
+import { Fault, Refusal } from '../kernel/errors.ts';
+import { newId } from '../kernel/ids.ts';
+import type { Services } from '../services.ts';
+import type { Log } from '../telemetry/logger.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { headersOf, refusalText, write, writeRefusal } from './answer.ts';
+import { publicRefusal } from './errors.ts';
+import { openApiText } from './openapi.ts';
+import { createRest } from './rest/rest.ts';
+import { routes } from './rest/routes.ts';
+import { createTransport, type TransportSettings } from './transport.ts';
+
+export interface Health {
+  /** Names of the loops of this process that have stopped turning. */
+  stalled(): readonly string[];
+  /** Whether the stores of this replica answer; what merely lags or is parked is listed and changes nothing. */
+  readiness(): Promise<{ readonly ready: boolean; readonly degraded: readonly string[] }>;
+}
+
+export interface HttpServerOptions {
+  readonly services: Services;
+  readonly authenticate: Authenticate;
+  readonly health: Health;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  /** Serves `/graphql`, once the request has come by a trusted way. */
+  readonly graphql: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
+  readonly settings: TransportSettings;
+}
+
+export interface HttpServer {
+  /**
+   * Listens, and returns the origin it is reached at; port 0 takes a free one.
+   * @throws Fault that names the address
+   */
+  listen(host: string, port: number): Promise<string>;
+  /** Takes no more requests, lets those in progress end, and cuts what has not ended after `drainMs`. */
+  close(drainMs?: number): Promise<void>;
+}
+
+const requestTimeoutMs = 60_000;
+/** Longer than the usual idle time of a load balancer, so that it is never the server who closes under a request. */
+const keepAliveMs = 72_000;
+const sweepMs = 50;
+
+const isGraphql = (url = ''): boolean => url === '/graphql' || url.startsWith('/graphql?');
+
+/** What Node's parser refuses never becomes a request, and is still answered in the envelope. */
+const refuseUnparsed = (_: Error, socket: Socket): void => {
+  if (!socket.writable) return void socket.destroy();
+  const requestId = newId('req');
+  const text = refusalText(new Refusal('INVALID_REQUEST', 'The request is not valid HTTP'), requestId);
+  const headers = Object.entries(headersOf(requestId, text, { connection: 'close' })).map(([name, value]) => `${name}: ${String(value)}\r\n`);
+  socket.end(`HTTP/1.1 400 Bad Request\r\n${headers.join('')}\r\n${text}`);
+};
+
+const listenError = (error: NodeJS.ErrnoException, host: string, port: number): Fault => {
+  const reason = error.code === 'EADDRINUSE' ? 'the port is already in use' : error.code === 'EACCES' ? 'the port may not be used by this user' : error.message;
+  return new Fault(`Cannot listen on ${host} port ${port}: ${reason}`, { cause: error });
+};
+
+const addOperatorRoutes = (app: FastifyInstance, { health, metrics, log, settings }: HttpServerOptions): void => {
+  const answers = (path: string, answer: () => Promise<{ status: number; text: string; contentType?: string }>): void => {
+    app.get(path, async (request, reply) => {
+      const { status, text, contentType } = await answer();
+      reply.hijack();
+      write(reply.raw, status, request.id, text, contentType === undefined ? undefined : { 'content-type': contentType });
+    });
+  };
+
+  answers('/healthz', async () => {
+    const stalled = health.stalled();
+    return stalled.length === 0 ? { status: 200, text: '{"status":"ok"}' } : { status: 503, text: JSON.stringify({ status: 'stalled', stalled }) };
+  });
+  answers('/readyz', async () => {
+    try {
+      const { ready, degraded } = await health.readiness();
+      return { status: ready ? 200 : 503, text: JSON.stringify({ status: ready ? 'ready' : 'unready', degraded }) };
+    } catch (error) {
+      log.warn({ error }, 'Readiness could not be read');
+      return { status: 503, text: '{"status":"unready","degraded":[]}' };
+    }
+  });
+  answers('/metrics', async () => ({ status: 200, ...(await metrics.exposition()) }));
+  const openApi = openApiText(routes, settings.mode);
+  answers('/openapi.json', async () => ({ status: 200, text: openApi }));
+};
+
+export const createHttpServer = (options: HttpServerOptions): HttpServer => {
+  const { services, authenticate, metrics, log, graphql, settings } = options;
+  const assertTransport = createTransport(settings);
+  let server!: Server;
+
+  const serveGraphql = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    try {
+      assertTransport(request);
+      await graphql(request, response);
+    } catch (error) {
+      const requestId = newId('req');
+      const refusal = publicRefusal(error, requestId, log);
+      if (response.headersSent) response.destroy();
+      else writeRefusal(response, refusal, requestId);
+    }
+  };
+
+  const app = createRest({
+    services,
+    authenticate,
+    assertTransport,
+    metrics,
+    log,
+    clientErrorHandler: refuseUnparsed,
+    serverFactory: (rest) => {
+      const serve = (request: IncomingMessage, response: ServerResponse): void => {
+        if (request.headers.host === undefined && request.httpVersion === '1.1') writeRefusal(response, new Refusal('INVALID_REQUEST', 'The Host header is missing'), newId('req'));
+        else if (isGraphql(request.url)) void serveGraphql(request, response);
+        else rest(request, response);
+      };
+      // Without these Node answers a missing Host and an unknown expectation by itself, and without a body.
+      server = createServer({ requireHostHeader: false, requestTimeout: requestTimeoutMs, keepAliveTimeout: keepAliveMs }, serve);
+      server.on('checkExpectation', serve);
+      return server;
+    },
+  });
+  addOperatorRoutes(app, options);
+
+  return {
+    listen: async (host, port) => {
+      await app.ready();
+      await new Promise<void>((resolve, reject) => {
+        server.once('error', (error) => reject(listenError(error, host, port)));
+        server.listen({ host, port }, resolve);
+      });
+      const { address, family, port: taken } = server.address() as AddressInfo;
+      return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`;
+    },
+    close: async (drainMs = 10_000) => {
+      // A connection that falls idle after its last answer would otherwise be kept open.
+      const sweep = setInterval(() => server.closeIdleConnections(), sweepMs);
+      const cut = setTimeout(() => server.closeAllConnections(), drainMs);
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+      clearInterval(sweep);
+      clearTimeout(cut);
+      await app.close();
+    },
+  };
+};
