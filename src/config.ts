@@ -16,8 +16,8 @@ export interface Config {
   readonly dataDir: string;
   /** A real PostgreSQL server; undefined for the embedded one. */
   readonly databaseUrl: string | undefined;
-  /** Origin browsers reach the server at; undefined for the address it listens on. */
-  readonly baseUrl: string | undefined;
+  /** Origins of pages that may change state with a cookie. */
+  readonly trustedOrigins: readonly string[];
   /** Addresses whose forwarding headers are accepted. */
   readonly trustedProxies: readonly string[];
   readonly logLevel: LogLevel;
@@ -66,11 +66,13 @@ export const readConfig = (env: Environment): Config => {
     if (!protocols.includes(URL.parse(value)?.protocol ?? '')) throw new Fault(`${name} must be a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`);
     return value;
   };
-  const origin = (name: string): string | undefined => {
-    const value = url(name, ['http:', 'https:']);
-    if (value !== undefined && new URL(value).origin !== value.replace(/\/$/, '')) throw wrong(name, 'an origin without path, query or credentials', value);
-    return value?.replace(/\/$/, '');
-  };
+  const origins = (name: string): readonly string[] =>
+    list(name).map((value) => {
+      const bare = value.replace(/\/$/, '');
+      if (!['http:', 'https:'].includes(URL.parse(bare)?.protocol ?? '') || new URL(bare).origin !== bare)
+        throw wrong(name, 'an origin without path, query or credentials', value);
+      return bare;
+    });
 
   if (text('OCC_EVENTSTORE_URL') !== undefined) throw new Fault('OCC_EVENTSTORE_URL is set, but this build keeps its events in PostgreSQL only');
   const roles = list('EXUVIA_ROLES');
@@ -78,14 +80,19 @@ export const readConfig = (env: Environment): Config => {
   if (unknownRole !== undefined) throw wrong('EXUVIA_ROLES', `a list of ${allRoles.join(', ')}`, unknownRole);
   oneOf('OCC_COMPUTE', 'process', ['process']);
 
+  const mode = oneOf('EXUVIA_MODE', 'development', ['development', 'production']);
+  const port = integer('PORT', 4000, 0, 65_535);
+  const [baseUrl] = origins('OCC_AUTH_BASE_URL');
+  const local = mode === 'development' ? [`http://localhost:${port}`, `http://127.0.0.1:${port}`] : [];
+
   return {
-    mode: oneOf('EXUVIA_MODE', 'development', ['development', 'production']),
+    mode,
     roles: roles.length === 0 ? allRoles : (roles as readonly Role[]),
     host: text('HOST') ?? '127.0.0.1',
-    port: integer('PORT', 4000, 0, 65_535),
+    port,
     dataDir: resolve(text('EXUVIA_DATA_DIR') ?? '.exuvia'),
     databaseUrl: url('OCC_DATABASE_URL', ['postgres:', 'postgresql:']),
-    baseUrl: origin('OCC_AUTH_BASE_URL'),
+    trustedOrigins: [...(baseUrl === undefined ? [] : [baseUrl]), ...origins('EXUVIA_TRUSTED_ORIGINS'), ...local],
     trustedProxies: list('EXUVIA_TRUSTED_PROXIES'),
     logLevel: oneOf('EXUVIA_LOG_LEVEL', 'info', logLevels),
     poolSize: integer('EXUVIA_POOL_SIZE', 10, 2, 200),

@@ -1,0 +1,256 @@
+/** Puts the product together from its settings: the only file that chooses adapters. */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Pool } from 'pg';
+import { createReads, productEvents, projections } from '../projections/index.ts';
+import { agents } from './aggregates.ts';
+import { approvedHarnesses } from './agent/harness.ts';
+import { createAuditLog } from './audit/audit-log.ts';
+import type { ComputeDriver } from './compute/driver.ts';
+import { createProcessDriver } from './compute/process/process-driver.ts';
+import type { Config } from './config.ts';
+import { createDeploymentWatch } from './deployment/watch.ts';
+import type { EventStore } from './event-store/event-store.ts';
+import { createPostgresEventStore } from './event-store/postgres.ts';
+import { createGraphqlHandler } from './http/graphql.ts';
+import { createHttpServer, type Health } from './http/server.ts';
+import { createAuthenticate } from './iam/authenticate.ts';
+import { createAuthorizer } from './iam/authorizer.ts';
+import { createKeys } from './iam/keys.ts';
+import { bootstrapInstallation, systemContext } from './installation/bootstrap.ts';
+import { Fault } from './kernel/errors.ts';
+import { createDatabaseClock } from './postgres/clock.ts';
+import { startEmbedded } from './postgres/embedded.ts';
+import { lockFolder } from './postgres/folder-lock.ts';
+import { migrate } from './postgres/migrate.ts';
+import { openPool } from './postgres/pool.ts';
+import { createAccountRows, createInstallationRow, createKeyRows } from './postgres/private-rows.ts';
+import { createReconciler } from './reconcile/reconciler.ts';
+import { resumeSelected, sweepOwned } from './reconcile/sweep.ts';
+import { checkpointChannel } from './runtime/consumer-checkpoint.ts';
+import { readConsumerHealth } from './runtime/consumer-health.ts';
+import { runConsumers, type RunningConsumers } from './runtime/consumer-runner.ts';
+import type { Core } from './runtime/core.ts';
+import { listen } from './runtime/notifications.ts';
+import { projector } from './runtime/projector.ts';
+import { createReadYourWrite } from './runtime/read-your-write.ts';
+import { sagaProcessor } from './runtime/saga-processor.ts';
+import { createStreams, type Streams } from './runtime/streams.ts';
+import { createWorkQueue, workChannel } from './runtime/work-queue.ts';
+import { startWorker, type Worker } from './runtime/worker.ts';
+import { work } from './sagas/index.ts';
+import type { Log } from './telemetry/logger.ts';
+import { measured } from './telemetry/measured-store.ts';
+import { createMetrics } from './telemetry/metrics.ts';
+import { readStanding } from './telemetry/standing.ts';
+import { createServices, type Services } from './services.ts';
+
+export interface Application {
+  /** Where it listens, for example `http://127.0.0.1:4000`; undefined without the `api` role. */
+  readonly origin: string | undefined;
+  readonly services: Services;
+  /** Settled with what went wrong when a part the process cannot live without has ended by itself. */
+  readonly broken: Promise<Error>;
+  /** Stops taking requests, ends every loop, and closes everything in the reverse order of its start. */
+  close(): Promise<void>;
+}
+
+/** Places where a test may take part. */
+export interface Seams {
+  /** Called at the named points of every pass of the worker. */
+  readonly onPoint?: (name: string) => Promise<void>;
+}
+
+const sweepEveryMs = 300_000;
+const lookEveryMs = 50;
+const stalledAfterMs = 120_000;
+
+const consumers = [...projections.map((projection) => projector(projection)), sagaProcessor(work)];
+
+/** The database to work on: a real server, or the embedded one on the data folder. Either way the folder is ours alone. */
+const openDatabase = async ({ databaseUrl, dataDir }: Config, log: Log, stack: AsyncDisposableStack): Promise<{ url: string; ended: Promise<Error> }> => {
+  if (databaseUrl === undefined) {
+    const server = await startEmbedded({ dataDir, log: (line) => log.debug({ line }, 'postgres') });
+    stack.defer(() => server.stop());
+    return { url: server.url, ended: server.ended.then(() => new Fault('The embedded PostgreSQL server has ended')) };
+  }
+  await mkdir(dataDir, { recursive: true, mode: 0o700 }).catch((error: Error) => {
+    throw new Fault(`The data folder ${dataDir} cannot be made: ${error.message}`);
+  });
+  stack.defer(await lockFolder(dataDir));
+  return { url: databaseUrl, ended: new Promise(() => undefined) };
+};
+
+const reached = async (url: string, isEmbedded: boolean): Promise<void> => {
+  try {
+    await migrate(url);
+  } catch (error) {
+    if (error instanceof Fault) throw error;
+    const { hostname, port, pathname } = new URL(url);
+    const where = isEmbedded ? 'The embedded database' : `The database ${hostname}:${port === '' ? '5432' : port}${pathname} named by OCC_DATABASE_URL`;
+    throw new Fault(`${where} cannot be reached: ${(error as Error).message}`, { cause: error });
+  }
+};
+
+/** Workers claim only after the sagas have passed everything that was in the store at their start. (failure scenario 31) */
+const untilCaughtUp = async (pool: Pool, store: EventStore, prefix: string, signal: AbortSignal): Promise<void> => {
+  const head = await store.head({ streamPrefix: prefix });
+  const behind = async () => {
+    const { rows } = await pool.query<{ count: number }>(
+      `select count(*)::integer as count from unnest($1::text[], $2::integer[]) as wanted (name, version)
+         left join consumer_checkpoint as place using (name, version)
+        where place.caught_up_at is null or ($3::text is not null and (place.position is null or place.position < $3))`,
+      [consumers.map(({ name }) => name), consumers.map(({ version }) => version), head],
+    );
+    return rows[0]!.count > 0;
+  };
+  while (!signal.aborted && (await behind())) await delay(lookEveryMs);
+};
+
+interface WorkerParts {
+  readonly config: Config;
+  readonly log: Log;
+  readonly pool: Pool;
+  readonly core: Core;
+  readonly driver: ComputeDriver;
+  readonly wakeOnWork: (wake: () => void) => () => void;
+  readonly signal: AbortSignal;
+  readonly seams: Seams;
+}
+
+const eraseAgentRows = (streams: Streams, pool: Pool) => async (agentId: string): Promise<void> => {
+  const { state } = await streams.load(agents, agentId);
+  if (state.phase === 'present') await createKeyRows(pool).eraseOfPrincipal(state.servicePrincipalId);
+};
+
+const runWorker = async ({ config, log, pool, core, driver, wakeOnWork, signal, seams }: WorkerParts): Promise<Worker> => {
+  const { streams, authorizer } = core;
+  const queue = createWorkQueue(pool, config.worker);
+  const runner = createReconciler({
+    streams,
+    driver,
+    policy: { current: () => authorizer.current() },
+    approvesHarness: ({ id, version }) => Object.hasOwn(approvedHarnesses, id) && approvedHarnesses[id as keyof typeof approvedHarnesses] === version,
+    eraseAgentRows: eraseAgentRows(streams, pool),
+    settings: config.worker,
+    log,
+    random: Math.random,
+    ...seams,
+  });
+  const worker = startWorker({ queue, runner, settings: config.worker, log, signal });
+  const silence = [wakeOnWork(worker.wake), driver.onChange(({ agentId }) => worker.laneChanged(agentId))];
+  signal.addEventListener('abort', () => silence.forEach((end) => end()), { once: true });
+  await resumeSelected({ streams, driver, log }, queue);
+  const sweep = () => void sweepOwned({ streams, driver, log }, signal).catch((error: unknown) => log.warn({ error }, 'sweep failed'));
+  sweep();
+  const timer = setInterval(sweep, sweepEveryMs);
+  signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+  return worker;
+};
+
+/**
+ * Starts every role of the process.
+ * @throws Fault whose one sentence names what is wrong: a taken port, an unwritable folder, an unreachable database
+ */
+export const startApplication = async (config: Config, log: Log, seams: Seams = {}): Promise<Application> => {
+  const stack = new AsyncDisposableStack();
+  try {
+    const { url, ended } = await openDatabase(config, log, stack);
+    await reached(url, config.databaseUrl === undefined);
+    const pool = openPool({ url, max: config.poolSize, onError: (error) => log.warn({ error }, 'an idle connection broke') });
+    stack.defer(() => pool.end());
+    const clock = await createDatabaseClock(pool);
+    stack.defer(() => clock.close());
+    const metrics = createMetrics();
+    metrics.watch(() => readStanding(pool));
+    const store = measured(createPostgresEventStore({ pool, url }), metrics);
+    stack.defer(() => store.close());
+    const installationId = await createInstallationRow(pool).id();
+    const prefix = `${installationId}.`;
+
+    const notifications = listen(url, [checkpointChannel, workChannel]);
+    stack.defer(() => notifications.close());
+    const readYourWrite = createReadYourWrite(pool, consumers, notifications);
+    const streams = createStreams({ store, clock, prefix });
+    const audit = createAuditLog(streams);
+    const authorizer = createAuthorizer({ streams, audit });
+    const keyRows = createKeyRows(pool);
+    const core: Core = { streams, authorizer, audit, waitFor: readYourWrite.waitFor };
+    const reads = createReads(pool);
+
+    const loops = new AbortController();
+    let running: RunningConsumers | undefined;
+    if (config.roles.includes('projector')) {
+      running = runConsumers({
+        url,
+        store,
+        consumers,
+        prefix,
+        codec: productEvents,
+        signal: loops.signal,
+        onBatch: readYourWrite.note,
+        onFault: (error) => log.error({ error }, 'the projector was interrupted'),
+      });
+      const { done } = running;
+      stack.defer(() => done);
+    }
+    stack.defer(() => loops.abort());
+
+    const born = await bootstrapInstallation({
+      installationId,
+      streams,
+      clock,
+      keyRows,
+      accountRows: createAccountRows(pool),
+      dataDir: config.dataDir,
+      administratorEmail: config.administratorEmail,
+    });
+
+    const driver = createProcessDriver({ root: join(config.dataDir, 'compute'), log });
+    const isAllInOne = config.roles.includes('api') && config.roles.includes('worker');
+    stack.defer(() => driver.close({ stopWorkloads: isAllInOne }));
+    const services = createServices({ core, reads, compute: driver, installationId });
+    await services.namespaces.ensureDefault(born.defaultNamespaceId, systemContext(installationId));
+
+    await untilCaughtUp(pool, store, prefix, loops.signal);
+    let worker: Worker | undefined;
+    if (config.roles.includes('worker')) {
+      worker = await runWorker({ config, log, pool, core, driver, wakeOnWork: (wake) => notifications.on(workChannel, wake), signal: loops.signal, seams });
+      const { done } = worker;
+      stack.defer(async () => {
+        loops.abort();
+        await done;
+      });
+    }
+
+    const health: Health = {
+      stalled: () => {
+        const turned: readonly (readonly [string, number | undefined])[] = [
+          ['projector', running === undefined ? undefined : performance.now() - running.state.turnedAt],
+          ['worker', worker?.idleMs()],
+        ];
+        return turned.flatMap(([name, idleMs]) => (idleMs !== undefined && idleMs > stalledAfterMs ? [name] : []));
+      },
+      readiness: async () => {
+        const mismatch = running?.state.historyMismatch;
+        const [{ hasCaughtUp, degraded }] = await Promise.all([readConsumerHealth(pool, consumers), store.head({ streamPrefix: prefix })]);
+        return { ready: mismatch === undefined && hasCaughtUp, degraded: mismatch === undefined ? degraded : [mismatch, ...degraded] };
+      },
+    };
+
+    let origin: string | undefined;
+    if (config.roles.includes('api')) {
+      const authenticate = createAuthenticate({ authorizer, keys: createKeys(keyRows), clock });
+      const watch = createDeploymentWatch({ reads: reads.deployments, changes: { subscribe: (listener) => notifications.on(checkpointChannel, listener) } });
+      const graphql = createGraphqlHandler({ services, core, reads, authenticate, log, settings: config, watch });
+      const server = createHttpServer({ services, authenticate, health, metrics, log, graphql, settings: config });
+      origin = await server.listen(config.host, config.port);
+      stack.defer(() => server.close());
+    }
+    return { origin, services, broken: ended, close: () => stack.disposeAsync() };
+  } catch (error) {
+    await stack.disposeAsync();
+    throw error;
+  }
+};

@@ -1,0 +1,45 @@
+/** The whole product in this process, on a database and a data folder of its own. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startApplication, type Application, type Seams } from '../../src/compose.ts';
+import { readConfig } from '../../src/config.ts';
+import { createLogger } from '../../src/telemetry/logger.ts';
+import { createClient, type Client } from './client.ts';
+import { createDatabase, type TestDatabase } from './database.ts';
+
+export interface TestApplication extends Application {
+  readonly origin: string;
+  readonly database: TestDatabase;
+  readonly dataDir: string;
+  /** The bootstrap service key. */
+  readonly key: string;
+  /** With the bootstrap service key. */
+  readonly client: Client;
+}
+
+export interface TestApplicationOptions {
+  readonly database?: TestDatabase;
+  readonly dataDir?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly seams?: Seams;
+}
+
+export const readKey = async (dataDir: string): Promise<string> => JSON.parse(await readFile(join(dataDir, 'service-key.json'), 'utf8')).data.key;
+
+export const newDataDir = (): Promise<string> => mkdtemp(join(tmpdir(), 'exuvia-test-'));
+
+/** Starts every role on a free port. A folder it made itself goes with it. */
+export const startTestApplication = async (options: TestApplicationOptions = {}): Promise<TestApplication> => {
+  const database = options.database ?? (await createDatabase());
+  const dataDir = options.dataDir ?? (await newDataDir());
+  const config = readConfig({ PORT: '0', EXUVIA_DATA_DIR: dataDir, OCC_DATABASE_URL: database.url, EXUVIA_LOG_LEVEL: 'silent', ...options.env });
+  const application = await startApplication(config, createLogger({ level: config.logLevel }), options.seams);
+  const origin = application.origin!;
+  const key = await readKey(dataDir);
+  const close = async () => {
+    await application.close();
+    if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
+  };
+  return { ...application, origin, database, dataDir, key, client: createClient(origin, key), close };
+};
