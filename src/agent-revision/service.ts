@@ -13,6 +13,9 @@ import { workKey } from '../kernel/work.ts';
 import type { Core } from '../runtime/core.ts';
 import { revisionView, type RevisionReads, type RevisionView } from './view.ts';
 
+/** What an edge needs to show a page of deployments from its rows. */
+export { deploymentView, type DeploymentView };
+
 export interface RevisionPlace extends AgentPlace {
   readonly revisionId: string;
 }

@@ -42,6 +42,8 @@ export interface Authorizer {
   denied(caller: Caller, operation: Operation, refused: Permission, refusal: Refusal, details: Readonly<Record<string, unknown>>, reasonCode?: string): Promise<Refusal>;
   /** Judges without a record: for lists, for what a page may offer, and for the worker. */
   may(principalId: string, action: Action, resource: ResourceRef): Promise<Verdict>;
+  /** Judges without a record, by the policy the request is judged by: for what a page may offer. */
+  permits(caller: Caller, action: Action, resource: ResourceRef): Promise<boolean>;
 }
 
 const maxAgeMs = 250;
@@ -135,6 +137,7 @@ export const createAuthorizer = ({ streams, audit }: { readonly streams: Streams
         },
       };
     },
+    permits: async (caller, action, resource) => judge((await current(caller.arrivedAt)).state, caller, [action, resource]).allowed,
     may: async (principalId, action, resource) => evaluate((await current()).state, principalId, action, resource),
   };
 };

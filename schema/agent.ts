@@ -1,0 +1,194 @@
+/** Agents in the schema: type, queries, commands. What hangs on their revisions is in agent-revision.ts and deployment.ts. */
+import type { AgentPlace } from '../src/agent/service.ts';
+import { createAgentInput, updateAgentInput } from '../src/agent/input.ts';
+import type { AgentView } from '../src/agent/view.ts';
+import { ref, type Permission } from '../src/iam/authorizer.ts';
+import { isId } from '../src/kernel/ids.ts';
+import { builder, type Context } from './builder.ts';
+import { contentOf } from './command.ts';
+import { Configuration } from './configuration.ts';
+import { connectionOf, oneMore, pageOf } from './connection.ts';
+import { answered } from './loading.ts';
+import { Namespace } from './namespace.ts';
+import { agentPlace, idsOf, keyOf, namespaceIdOf, rawOf } from './place.ts';
+import { ConfigurationReadError, readError, saved } from './read-error.ts';
+import { reading } from './reading.ts';
+
+const placeOf = (key: string): AgentPlace => {
+  const [namespaceId, agentId] = idsOf(key, ['ns', 'agt']);
+  return { namespaceId: namespaceId!, agentId: agentId! };
+};
+
+const keyOfAgent = ({ namespaceId, id }: AgentView): string => keyOf(namespaceId, id);
+
+export const ExecutionMode = builder.enumType('ExecutionMode', { values: ['embedded', 'dedicated'] as const });
+const AgentStatus = builder.enumType('AgentStatus', { values: ['active', 'deleting'] as const });
+const RuntimeState = builder.enumType('RuntimeState', { values: ['running', 'stopped'] as const });
+
+export const CredentialSourceRef = builder.objectRef<{ readonly sourceId: string }>('CredentialSourceRef').implement({
+  fields: (t) => ({ sourceId: t.exposeID('sourceId') }),
+});
+const CredentialSourceInput = builder.inputType('CredentialSourceInput', { fields: (t) => ({ sourceId: t.id({ required: true }) }) });
+
+export const PluginApprover = builder.objectRef<{ readonly channel: string; readonly id: string }>('PluginApprover').implement({
+  fields: (t) => ({ channel: t.exposeString('channel'), id: t.exposeString('id') }),
+});
+const PluginApproverInput = builder.inputType('PluginApproverInput', {
+  fields: (t) => ({ channel: t.string({ required: true }), id: t.string({ required: true }) }),
+});
+
+const may = (action: Permission[0]) => ({ namespaceId, id }: AgentView, _: object, { authorizer, caller }: Context) => authorizer.permits(caller, action, ref.in('agent', namespaceId, id));
+
+const AgentPermissions = builder.objectRef<AgentView>('AgentPermissions').implement({
+  description: 'What the caller may do with an Agent, judged without an audit record. A command may need more on what it refers to.',
+  fields: (t) => ({
+    read: t.boolean({ resolve: may('read') }),
+    update: t.boolean({ resolve: may('update') }),
+    deploy: t.boolean({ resolve: may('deploy') }),
+    operate: t.boolean({ resolve: may('operate') }),
+    delete: t.boolean({ resolve: may('delete') }),
+    administer: t.boolean({ resolve: may('administer') }),
+  }),
+});
+
+export const Agent = builder.loadableNode('Agent', {
+  description: 'A managed Agent: its draft, and what it should be doing.',
+  id: { resolve: keyOfAgent },
+  load: async (keys: string[], { reads, services, caller }): Promise<(AgentView | Error)[]> =>
+    answered(keys, await reads.agents.byIds(keys.map((key) => placeOf(key).agentId)), keyOfAgent, (key) => services.agents.get(caller, placeOf(key))),
+  fields: (t) => ({
+    agentId: t.exposeID('id'),
+    namespaceId: t.exposeID('namespaceId'),
+    name: t.exposeString('name'),
+    servicePrincipalId: t.exposeID('servicePrincipalId'),
+    configurationId: t.exposeID('configurationId'),
+    backendId: t.exposeID('backendId', { nullable: true }),
+    executionMode: t.expose('executionMode', { type: ExecutionMode }),
+    harnessAuth: t.field({ type: 'JSON', nullable: true, resolve: ({ settings }) => saved(settings, ({ harnessAuth }) => harnessAuth) }),
+    credentialSources: t.field({ type: [CredentialSourceRef], resolve: ({ settings }) => saved(settings, ({ credentialSources }) => credentialSources) ?? [] }),
+    plugins: t.field({ type: 'JSON', nullable: true, resolve: ({ settings }) => saved(settings, ({ plugins }) => plugins) }),
+    pluginApprovers: t.field({ type: [PluginApprover], nullable: true, resolve: ({ settings }) => saved(settings, ({ pluginApprovers }) => pluginApprovers) }),
+    configurationReadError: t.field({ type: ConfigurationReadError, nullable: true, resolve: ({ settings }) => readError(settings) }),
+    desiredRuntimeState: t.expose('desiredRuntimeState', { type: RuntimeState }),
+    activeRevisionId: t.exposeID('activeRevisionId', { nullable: true, description: 'The selected revision; not a health signal.' }),
+    status: t.expose('status', { type: AgentStatus }),
+    createdAt: t.expose('createdAt', { type: 'Timestamp' }),
+    draftRevision: t.exposeInt('draftRevision', { description: 'Moved by every change of the draft; what `ifMatch` compares.' }),
+    viewerCan: t.field({ type: AgentPermissions, resolve: (agent) => agent }),
+    namespace: t.field({
+      type: Namespace,
+      nullable: true,
+      authScopes: ({ namespaceId }) => ({ reads: reading.namespace(namespaceId) }),
+      resolve: ({ namespaceId }) => namespaceId,
+    }),
+    configuration: t.field({
+      description: 'The Configuration the draft names.',
+      type: Configuration,
+      nullable: true,
+      authScopes: (agent) => ({ reads: reading.configuration(agent) }),
+      resolve: ({ namespaceId, configurationId }) => keyOf(namespaceId, configurationId),
+    }),
+  }),
+});
+
+const AgentConnection = builder.connectionObject({ type: Agent, name: 'AgentConnection' });
+
+builder.objectField(Namespace, 'agents', (t) =>
+  t.field({
+    description: 'The Agents the caller may read, in creation order.',
+    type: AgentConnection,
+    nullable: true,
+    args: { first: t.arg.int(), after: t.arg.string() },
+    resolve: async ({ id }, args, { services, caller }) => {
+      const page = pageOf(args, (text) => isId('agt', text));
+      return connectionOf(await services.agents.list(caller, id, oneMore(page)), page, (agent) => agent.id);
+    },
+  }),
+);
+
+builder.queryField('agent', (t) =>
+  t.field({
+    type: Agent,
+    nullable: true,
+    args: { id: t.arg.id({ required: true }), namespaceId: t.arg.id() },
+    resolve: async (_, args, context) => context.services.agents.get(context.caller, await agentPlace(context, args, { action: 'openclaw.agents.read', permission: 'read' })),
+  }),
+);
+
+builder.relayMutationField(
+  'createAgent',
+  {
+    inputFields: (t) => ({
+      namespaceId: t.id({ required: true }),
+      name: t.string({ required: true }),
+      configurationId: t.id({ required: true }),
+      executionMode: t.field({ type: ExecutionMode }),
+      backendId: t.string(),
+      harnessAuth: t.field({ type: 'JSON' }),
+      credentialSources: t.field({ type: [CredentialSourceInput] }),
+      plugins: t.field({ type: 'JSON' }),
+      pluginApprovers: t.field({ type: [PluginApproverInput] }),
+      initialWorkspaceFiles: t.field({ type: 'JSON', description: 'Contents by file name.' }),
+      workspaceDefaultsId: t.string(),
+      idempotencyKey: t.string(),
+    }),
+  },
+  {
+    errors: {},
+    resolve: async (_, { input }, { services, caller }) => ({
+      agent: await services.agents.create(caller, namespaceIdOf(input.namespaceId, 'namespaceId'), contentOf(createAgentInput, { ...input, configurationId: rawOf(input.configurationId, 'Configuration') })),
+    }),
+  },
+  { outputFields: (t) => ({ agent: t.expose('agent', { type: Agent }) }) },
+);
+
+builder.relayMutationField(
+  'updateAgent',
+  {
+    inputFields: (t) => ({
+      id: t.id({ required: true }),
+      namespaceId: t.id(),
+      configurationId: t.id({ required: true }),
+      executionMode: t.field({ type: ExecutionMode }),
+      backendId: t.string(),
+      harnessAuth: t.field({ type: 'JSON' }),
+      credentialSources: t.field({ type: [CredentialSourceInput] }),
+      plugins: t.field({ type: 'JSON' }),
+      pluginApprovers: t.field({ type: [PluginApproverInput] }),
+      ifMatch: t.int({ description: 'The `draftRevision` the change was made from; a stale one is refused.' }),
+    }),
+  },
+  {
+    errors: {},
+    resolve: async (_, { input }, context) => {
+      const place = await agentPlace(context, input, { action: 'openclaw.agents.update', permission: 'update' });
+      const content = contentOf(updateAgentInput, { ...input, configurationId: rawOf(input.configurationId, 'Configuration') });
+      return { agent: await context.services.agents.update(context.caller, place, content, { ifMatch: input.ifMatch ?? undefined }) };
+    },
+  },
+  { outputFields: (t) => ({ agent: t.expose('agent', { type: Agent }) }) },
+);
+
+builder.relayMutationField(
+  'stopAgent',
+  { inputFields: (t) => ({ id: t.id({ required: true }), namespaceId: t.id() }) },
+  {
+    errors: {},
+    resolve: async (_, { input }, context) => ({
+      agent: await context.services.agents.stop(context.caller, await agentPlace(context, input, { action: 'openclaw.agents.stop', permission: 'operate' })),
+    }),
+  },
+  { outputFields: (t) => ({ agent: t.expose('agent', { type: Agent }) }) },
+);
+
+builder.relayMutationField(
+  'deleteAgent',
+  { inputFields: (t) => ({ id: t.id({ required: true }), namespaceId: t.id() }) },
+  {
+    errors: {},
+    resolve: async (_, { input }, context) => ({
+      agent: await context.services.agents.delete(context.caller, await agentPlace(context, input, { action: 'openclaw.agents.delete', permission: 'delete' })),
+    }),
+  },
+  { outputFields: (t) => ({ agent: t.expose('agent', { type: Agent }) }) },
+);

@@ -1,0 +1,124 @@
+/**
+ * How ids travel. A global id names a type and the whole place of a resource, so that it can be authorized
+ * and read without a look-up; arguments take raw ids as well. (architecture section 7)
+ */
+import { decodeGlobalID } from '@pothos/plugin-relay';
+import type { RevisionPlace } from '../src/agent-revision/service.ts';
+import type { AgentPlace } from '../src/agent/service.ts';
+import type { ConfigurationPlace } from '../src/configuration/service.ts';
+import { ref, type Operation, type Permission } from '../src/iam/authorizer.ts';
+import { Refusal } from '../src/kernel/errors.ts';
+import type { ResourceKind } from '../src/kernel/event.ts';
+import { isId, type Prefix } from '../src/kernel/ids.ts';
+import { invalidRequest } from '../src/kernel/parse.ts';
+import type { Context } from './builder.ts';
+
+/** The part of a global id after its type: the ids of a place, outermost first. */
+export const keyOf = (...ids: readonly string[]): string => ids.join('/');
+
+const malformed = (argument: string): Refusal => invalidRequest([{ path: `/${argument}`, code: 'INVALID_FORMAT' }]);
+
+/** The ids of a key, checked one by one. @throws Refusal INVALID_REQUEST */
+export const idsOf = (key: string, prefixes: readonly Prefix[], argument = 'id'): readonly string[] => {
+  const ids = key.split('/');
+  if (ids.length !== prefixes.length || !ids.every((id, index) => isId(prefixes[index]!, id))) throw malformed(argument);
+  return ids;
+};
+
+/** The key inside a global id of this type, or undefined for a text that is none. */
+const keyInside = (text: string, typename: string): string | undefined => {
+  try {
+    const decoded = decodeGlobalID(text);
+    return decoded.typename === typename ? decoded.id : undefined;
+  } catch {
+    return undefined; // not a global id at all
+  }
+};
+
+/** The raw id in a global id of this type; any other text as it is. */
+export const rawOf = (text: string, typename: string): string => keyInside(text, typename)?.split('/').at(-1) ?? text;
+
+/** The id a raw or a global id stands for. @throws Refusal INVALID_REQUEST */
+export const rawId = (text: string, typename: string, prefix: Prefix, argument: string): string => {
+  const id = rawOf(text, typename);
+  if (!isId(prefix, id)) throw malformed(argument);
+  return id;
+};
+
+export const namespaceIdOf = (text: string, argument = 'id'): string => rawId(text, 'Namespace', 'ns', argument);
+
+export interface Located {
+  readonly id: string;
+  /** Saves a look-up for a raw id, and places one the read models do not know yet. */
+  readonly namespaceId?: string | null | undefined;
+  readonly agentId?: string | null | undefined;
+}
+
+/** What the caller is about to do: the audit's name for it, and the permission it takes. */
+export interface Intent {
+  readonly action: string;
+  readonly permission: Permission[0];
+}
+
+/** Any Namespace: only a grant that names none covers it. */
+const everywhere = '*';
+
+/** Only who may do it everywhere learns that an id does not exist; to others it is like any other they may not touch. */
+const nowhere = async ({ authorizer, caller }: Context, kind: ResourceKind, id: string, { action, permission }: Intent): Promise<Refusal> => {
+  const notFound = new Refusal('NOT_FOUND', 'The resource was not found');
+  if (await authorizer.permits(caller, permission, ref.in(kind, everywhere, id))) return notFound;
+  const operation: Operation = { action, resource: { kind, id } };
+  const refused: Permission = [permission, operation.resource];
+  await authorizer.require(caller, operation, [refused]);
+  return notFound;
+};
+
+const namespaceOf = ({ caller }: Context, { namespaceId }: Located): string | undefined =>
+  namespaceId == null ? caller.keyNamespaceId : namespaceIdOf(namespaceId, 'namespaceId');
+
+/** Where an Agent is. @throws Refusal INVALID_REQUEST, FORBIDDEN, NOT_FOUND */
+export const agentPlace = async (context: Context, located: Located, intent: Intent): Promise<AgentPlace> => {
+  const key = keyInside(located.id, 'Agent');
+  if (key !== undefined) {
+    const [namespaceId, agentId] = idsOf(key, ['ns', 'agt']);
+    return { namespaceId: namespaceId!, agentId: agentId! };
+  }
+  const agentId = rawId(located.id, 'Agent', 'agt', 'id');
+  const namespaceId = namespaceOf(context, located);
+  if (namespaceId !== undefined) return { namespaceId, agentId };
+  const [row] = (await context.reads.agents.byIds([agentId])).rows;
+  if (row === undefined) throw await nowhere(context, 'agent', agentId, intent);
+  return { namespaceId: row.namespaceId, agentId };
+};
+
+/** Where a Configuration is. @throws Refusal INVALID_REQUEST, FORBIDDEN, NOT_FOUND */
+export const configurationPlace = async (context: Context, located: Located, intent: Intent): Promise<ConfigurationPlace> => {
+  const key = keyInside(located.id, 'Configuration');
+  if (key !== undefined) {
+    const [namespaceId, configurationId] = idsOf(key, ['ns', 'cfg']);
+    return { namespaceId: namespaceId!, configurationId: configurationId! };
+  }
+  const configurationId = rawId(located.id, 'Configuration', 'cfg', 'id');
+  const namespaceId = namespaceOf(context, located);
+  if (namespaceId !== undefined) return { namespaceId, configurationId };
+  const [row] = (await context.reads.configurations.byIds([configurationId])).rows;
+  if (row === undefined) throw await nowhere(context, 'configuration', configurationId, intent);
+  return { namespaceId: row.namespaceId, configurationId };
+};
+
+export const revisionPlaceOf = (key: string): RevisionPlace => {
+  const [namespaceId, agentId, revisionId] = idsOf(key, ['ns', 'agt', 'rev']);
+  return { namespaceId: namespaceId!, agentId: agentId!, revisionId: revisionId! };
+};
+
+/** Where an AgentRevision, and the Deployment that shares its id, is. @throws Refusal INVALID_REQUEST, FORBIDDEN, NOT_FOUND */
+export const revisionPlace = async (context: Context, typename: 'AgentRevision' | 'Deployment', located: Located, intent: Intent): Promise<RevisionPlace> => {
+  const key = keyInside(located.id, typename);
+  if (key !== undefined) return revisionPlaceOf(key);
+  const revisionId = rawId(located.id, typename, 'rev', 'id');
+  const namespaceId = namespaceOf(context, located);
+  if (namespaceId !== undefined && located.agentId != null) return { namespaceId, agentId: rawId(located.agentId, 'Agent', 'agt', 'agentId'), revisionId };
+  const [row] = (await context.reads.revisions.byIds([revisionId])).rows;
+  if (row === undefined) throw await nowhere(context, 'agent_revision', revisionId, intent);
+  return { namespaceId: row.namespaceId, agentId: row.agentId, revisionId };
+};

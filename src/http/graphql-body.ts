@@ -1,0 +1,42 @@
+/** The body of a GraphQL request: bounded, JSON, one operation. (rest-contract 1.1) */
+import type { IncomingMessage } from 'node:http';
+import { Refusal } from '../kernel/errors.ts';
+
+/** Room for the largest Configuration beside the document that carries it. */
+const bodyLimit = 1024 * 1024;
+
+const tooLarge = (): Refusal => new Refusal('PAYLOAD_TOO_LARGE', 'The request body is too large');
+const invalid = (message: string): Refusal => new Refusal('INVALID_REQUEST', message);
+
+const bytesOf = async (request: IncomingMessage): Promise<Buffer> => {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > bodyLimit) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+};
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalid('The request body is not valid JSON');
+  }
+};
+
+/**
+ * What a client sent, parsed.
+ * @throws Refusal PAYLOAD_TOO_LARGE over 1 MiB, UNSUPPORTED_MEDIA_TYPE for anything but JSON, INVALID_REQUEST
+ */
+export const readDocument = async (request: IncomingMessage): Promise<{ readonly query: string }> => {
+  if (Number(request.headers['content-length'] ?? 0) > bodyLimit) throw tooLarge();
+  const mediaType = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase();
+  if (mediaType !== 'application/json') throw new Refusal('UNSUPPORTED_MEDIA_TYPE', 'The request body must be application/json');
+  const body = parsed((await bytesOf(request)).toString('utf8'));
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalid('The request body must be one operation');
+  if (!('query' in body) || typeof body.query !== 'string') throw invalid('The request body must carry the operation as query');
+  return body as { query: string };
+};

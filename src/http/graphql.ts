@@ -1,0 +1,95 @@
+/**
+ * GraphQL at /graphql. The caller is established and a bounded body is read before anything is parsed as a
+ * document; graphql-yoga then executes it, and streams subscriptions as server-sent events.
+ * (architecture section 7, iam-auth-audit 8.4)
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createYoga } from 'graphql-yoga';
+import { refusalError, schema, type Context } from '../../schema/index.ts';
+import { createDeploymentWatch, type Changes } from '../deployment/watch.ts';
+import { newRequestId, type Authenticate } from '../iam/authenticate.ts';
+import type { Caller } from '../iam/caller.ts';
+import { Refusal } from '../kernel/errors.ts';
+import type { Core } from '../runtime/core.ts';
+import type { Reads, Services } from '../services.ts';
+import type { Log } from '../telemetry/logger.ts';
+import { write } from './answer.ts';
+import { publicRefusal, statusOf } from './errors.ts';
+import { readDocument } from './graphql-body.ts';
+import { useMasking } from './graphql-masking.ts';
+import { createPage, pageHeaders } from './graphql-page.ts';
+import { useFreshContexts } from './graphql-subscription.ts';
+
+/** Answers every method on /graphql; never rejects. */
+export type GraphqlHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+const path = '/graphql';
+
+export const createGraphqlHandler = ({
+  services,
+  core,
+  reads,
+  authenticate,
+  log,
+  settings,
+  changes,
+}: {
+  readonly services: Services;
+  readonly core: Pick<Core, 'authorizer'>;
+  readonly reads: Reads;
+  readonly authenticate: Authenticate;
+  readonly log: Log;
+  readonly settings: { readonly mode: 'development' | 'production' };
+  /** Rings when events were applied or work was written: what subscriptions wait for. */
+  readonly changes: Changes;
+}): GraphqlHandler => {
+  const watch = createDeploymentWatch({ reads: reads.deployments, changes });
+  const page = createPage(path);
+
+  const yoga = createYoga<{ readonly caller: Caller; readonly renewCaller: () => Promise<Caller> }, Omit<Context, 'caller' | 'renewCaller'>>({
+    schema,
+    context: { services, reads, authorizer: core.authorizer, watch },
+    graphqlEndpoint: path,
+    graphiql: false,
+    landingPage: false,
+    healthCheckEndpoint: '/',
+    batching: false,
+    multipart: false,
+    cors: false,
+    logging: false,
+    maskedErrors: false,
+    plugins: [useFreshContexts(), useMasking(log)],
+  });
+
+  const refuse = (response: ServerResponse, refusal: Refusal, requestId: string): void => {
+    const text = JSON.stringify({ errors: [refusalError(refusal, requestId)] });
+    write(response, statusOf(refusal), requestId, text, {
+      ...(refusal.code === 'METHOD_NOT_ALLOWED' && { allow: settings.mode === 'development' ? 'GET, POST' : 'POST' }),
+      ...(refusal.code === 'PAYLOAD_TOO_LARGE' && { connection: 'close' }),
+    });
+  };
+
+  const execute = async (request: IncomingMessage, response: ServerResponse, requestId: string): Promise<void> => {
+    const renewCaller = () => authenticate(request.headers, requestId);
+    const caller = await renewCaller();
+    const document = await readDocument(request);
+    response.setHeader('x-request-id', requestId);
+    response.setHeader('cache-control', 'no-store');
+    response.setHeader('x-content-type-options', 'nosniff');
+    // A body that is parsed already is what yoga takes first.
+    await yoga.handleNodeRequestAndResponse(Object.assign(request, { body: document }), response, { caller, renewCaller });
+  };
+
+  return async (request, response) => {
+    const requestId = newRequestId();
+    try {
+      if (request.method === 'GET' && settings.mode === 'development') return write(response, 200, requestId, await page(), pageHeaders);
+      if (request.method !== 'POST') throw new Refusal('METHOD_NOT_ALLOWED', 'GraphQL takes POST');
+      await execute(request, response, requestId);
+    } catch (error) {
+      const refusal = publicRefusal(error, requestId, log);
+      if (response.headersSent) response.destroy();
+      else refuse(response, refusal, requestId);
+    }
+  };
+};
