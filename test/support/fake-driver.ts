@@ -36,7 +36,7 @@ export const createFakeDriver = (): FakeDriver => {
   /** The script runs first, so that a call held up there arrives late, like one that was on the wire. */
   const effect = async (verb: Verb, id: string, agent: AgentIdentity, { fence, signal }: EffectOptions, act: () => void): Promise<void> => {
     await driver.before(verb, id, { signal });
-    const makes = verb === 'bindAgent' || verb === 'prepareRevision' || verb === 'activateRevision';
+    const makes = verb === 'prepareRevision' || verb === 'activateRevision';
     if (fence < (fences.get(agent.agentId) ?? -1) || (removed.has(agent.agentId) && makes)) throw new FencedOff(`${verb} ${id}`);
     fences.set(agent.agentId, fence);
     driver.calls.push(`${verb} ${id}`);

@@ -14,7 +14,7 @@ import { createStreams, type Aggregate, type CommandContext, type Streams } from
 import { createWorkQueue, type WorkItem, type WorkQueue } from '../../src/runtime/work-queue.ts';
 import { startWorker, type Worker } from '../../src/runtime/worker.ts';
 import type { TestDatabase } from './database.ts';
-import { createFakeDriver, type FakeDriver } from './fake-driver.ts';
+import { createFakeDriver } from './fake-driver.ts';
 import { createInMemoryEventStore, createLog } from './in-memory-event-store.ts';
 import { until } from './until.ts';
 
@@ -37,11 +37,9 @@ export interface WorkerOptions extends Partial<Settings> {
   /** Stands between this worker and the rows. */
   readonly through?: (queue: WorkQueue) => WorkQueue;
   readonly deps?: Partial<ReconcileDependencies>;
-  readonly driver?: FakeDriver;
 }
 
 export const actor: Actor = { principalId: newId('prn'), kind: 'principal' };
-const system: Actor = { principalId: 'system', kind: 'system' };
 const context: CommandContext = { actor, requestId: null, correlationId: 'test', causationId: null, policyRevision: null };
 
 export const createWorld = async ({ pool }: TestDatabase) => {
@@ -58,8 +56,8 @@ export const createWorld = async ({ pool }: TestDatabase) => {
   const bindingId = newId('bnd');
 
   /** Writes history as it happened elsewhere. */
-  const happened = async <S, C, E extends Message>(aggregate: Aggregate<S, C, E>, id: string, events: readonly E[], by = actor): Promise<void> => {
-    await streams.execute(aggregate, id, () => events, { ...context, actor: by });
+  const happened = async <S, C, E extends Message>(aggregate: Aggregate<S, C, E>, id: string, events: readonly E[]): Promise<void> => {
+    await streams.execute(aggregate, id, () => events, context);
   };
 
   await happened(iam, '', [
@@ -125,7 +123,8 @@ export const createWorld = async ({ pool }: TestDatabase) => {
       settings: { harnessAuth: { method: 'runtime' }, configuration: {}, credentialSources: [] },
       ...change,
     };
-    await happened(revisions, revisionId, [{ type: 'AgentRevisionSnapshotted', data }]);
+    const snapshotted: AgentRevisionSnapshotted = { type: 'AgentRevisionSnapshotted', data };
+    await happened(revisions, revisionId, [snapshotted]);
     await happened(agents, agentId, [
       { type: 'AgentRevisionAdmitted', data: { ...shared, compute: data.compute, agentId, namespaceId, digest: 'digest', exclusive: driver.isExclusive } },
     ]);
@@ -154,13 +153,34 @@ export const createWorld = async ({ pool }: TestDatabase) => {
   const rowOf = async (key: string): Promise<Row | undefined> =>
     (await pool.query<Row>('select state, reason_code as code, attempt_count as attempts from work_item where key = $1', [key])).rows[0];
 
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+
+  /** Dies at a named point: from there it neither goes on nor renews its lease, until the test is over. */
+  const dying = (at: string): Pick<WorkerOptions, 'onPoint' | 'through'> => {
+    let isDead = false;
+    return {
+      onPoint: async (name) => {
+        if (name !== at) return;
+        isDead = true;
+        await held;
+      },
+      through: (queue) =>
+        new Proxy(queue, {
+          get: (target, method: keyof WorkQueue) => async (...input: never[]) => {
+            if (isDead) await held.then(() => Promise.reject(new Error('This worker is dead')));
+            return (target[method] as (...input: never[]) => unknown)(...input);
+          },
+        }),
+    };
+  };
+
   const workers: TestWorker[] = [];
-  const startTestWorker = ({ onPoint, through = (plain) => plain, deps, driver: other = driver, ...changed }: WorkerOptions = {}): TestWorker => {
+  const startTestWorker = ({ onPoint, through = (plain) => plain, deps, ...changed }: WorkerOptions = {}): TestWorker => {
     const own = openStreams();
     const stopping = new AbortController();
     const runner = createReconciler({
       streams: own,
-      driver: other,
+      driver,
       policy: { current: () => own.load(iam, '') },
       approvesHarness: () => true,
       eraseAgentRows: async () => {},
@@ -185,7 +205,6 @@ export const createWorld = async ({ pool }: TestDatabase) => {
     driver,
     faults,
     warnings,
-    system,
     happened,
     offer,
     createAgent,
@@ -195,7 +214,14 @@ export const createWorld = async ({ pool }: TestDatabase) => {
     remove,
     rowOf,
     startWorker: startTestWorker,
-    stopWorkers: () => Promise.all(workers.map((worker) => worker.stop())),
+    dying,
+    /** Settled when the test is over: what waits for it is held up until then. */
+    held,
+    stopWorkers: () => {
+      const stopped = workers.map((worker) => worker.stop());
+      release();
+      return Promise.all(stopped);
+    },
     /** Ends the leases of all claims, as time would. */
     expireClaims: () => pool.query(`update work_item set lease_expires_at = clock_timestamp() where state = 'claimed'`),
     makeDue: () => pool.query(`update work_item set available_at = clock_timestamp() where state = 'queued'`),
