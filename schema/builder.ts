@@ -20,6 +20,8 @@ export interface Context {
   readonly reads: Reads;
   readonly authorizer: Authorizer;
   readonly watch: DeploymentWatch;
+  /** Aborted when the process drains: subscriptions complete. */
+  readonly closing: AbortSignal;
 }
 
 export const builder = new SchemaBuilder<{

@@ -14,7 +14,7 @@ const isGone = (error: unknown): boolean => error instanceof Refusal && error.co
  * between. Completes when the Agent is gone, fails when the caller may not read it any more.
  * @throws Refusal before anything is sent: FORBIDDEN, NOT_FOUND
  */
-export const deploymentStates = async ({ caller, renewCaller, services, watch }: Context, place: RevisionPlace): Promise<AsyncIterable<DeploymentView>> => {
+export const deploymentStates = async ({ caller, renewCaller, services, watch, closing }: Context, place: RevisionPlace): Promise<AsyncIterable<DeploymentView>> => {
   const first = await services.revisions.deployment(caller, place);
   return new Repeater<DeploymentView>(async (push, stop) => {
     let stopped = false;
@@ -23,6 +23,8 @@ export const deploymentStates = async ({ caller, renewCaller, services, watch }:
     void stop.then(() => ((stopped = true), ring()));
     const unsubscribe = watch.subscribe(place.revisionId, ring);
     const timer = setInterval(ring, reauthorizeMs);
+    const end = () => stop();
+    closing.addEventListener('abort', end);
     try {
       let sent = JSON.stringify(first);
       await push(first);
@@ -40,6 +42,7 @@ export const deploymentStates = async ({ caller, renewCaller, services, watch }:
       if (!isGone(error)) throw error;
       stop();
     } finally {
+      closing.removeEventListener('abort', end);
       unsubscribe();
       clearInterval(timer);
     }

@@ -20,8 +20,12 @@ import { useMasking } from './graphql-masking.ts';
 import { createPage, pageHeaders } from './graphql-page.ts';
 import { useFreshContexts } from './graphql-subscription.ts';
 
-/** Answers every method on /graphql; never rejects. */
-export type GraphqlHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+export interface GraphqlHandler {
+  /** Answers every method on /graphql; never rejects. */
+  (request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** Completes every subscription, so that the server can drain. */
+  close(): void;
+}
 
 const path = '/graphql';
 
@@ -45,10 +49,11 @@ export const createGraphqlHandler = ({
 }): GraphqlHandler => {
   const watch = createDeploymentWatch({ reads: reads.deployments, changes });
   const page = createPage(path);
+  const closing = new AbortController();
 
   const yoga = createYoga<{ readonly caller: Caller; readonly renewCaller: () => Promise<Caller> }, Omit<Context, 'caller' | 'renewCaller'>>({
     schema,
-    context: { services, reads, authorizer: core.authorizer, watch },
+    context: { services, reads, authorizer: core.authorizer, watch, closing: closing.signal },
     graphqlEndpoint: path,
     graphiql: false,
     landingPage: false,
@@ -80,7 +85,7 @@ export const createGraphqlHandler = ({
     await yoga.handleNodeRequestAndResponse(Object.assign(request, { body: document }), response, { caller, renewCaller });
   };
 
-  return async (request, response) => {
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const requestId = newRequestId();
     try {
       if (request.method === 'GET' && settings.mode === 'development') return write(response, 200, requestId, await page(), pageHeaders);
@@ -92,4 +97,5 @@ export const createGraphqlHandler = ({
       else refuse(response, refusal, requestId);
     }
   };
+  return Object.assign(handle, { close: () => closing.abort() });
 };
