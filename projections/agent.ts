@@ -76,7 +76,7 @@ export const agentProjection: Projection<AgentEvent, AgentRow> = {
       active_revision_id: 'text',
       status: 'text',
       created_at: 'text',
-      created_position: 'place',
+      created_position: 'text',
       draft_revision: 'integer',
     },
     indexes: [{ on: ['namespace_id', 'created_position', 'agent_id'] }],

@@ -23,18 +23,12 @@ interface DeploymentRow {
   readonly attempt_refusal: string | null;
 }
 
-const attempted = (key: string, at: string | null, code: string | null, refusal: string | null): Change<DeploymentRow> => ({
-  patch: key,
-  set: { attempt_at: at, attempt_code: code, attempt_refusal: refusal },
-});
-
-/** Work evidence of other items patches no row. */
+/** Evidence of other work patches no row. */
 const evidence = ({ data, envelope }: { data: { workKey: string; code: string; refusal?: string }; envelope: { occurredAt: string } }) => [
-  attempted(data.workKey, envelope.occurredAt, data.code, data.refusal ?? null),
+  { patch: data.workKey, set: { attempt_at: envelope.occurredAt, attempt_code: data.code, attempt_refusal: data.refusal ?? null } },
 ];
 
 const ended = (revisionId: string, code: string, more: Partial<DeploymentRow> = {}): readonly Change<DeploymentRow>[] => [
-  attempted(workKey.deployment(revisionId), null, null, null),
   { patch: workKey.deployment(revisionId), set: { result_code: code, ...more } },
 ];
 

@@ -43,7 +43,7 @@ export const historyProjection: Projection<Message, HistoryRow> = {
   table: {
     key: 'position',
     columns: {
-      position: 'place',
+      position: 'text',
       id: 'text',
       stream: 'text',
       revision: 'integer',

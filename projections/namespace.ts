@@ -21,7 +21,7 @@ export const namespaceProjection: Projection<NamespaceEvent, NamespaceRow> = {
   streams: ['namespace'],
   table: {
     key: 'namespace_id',
-    columns: { namespace_id: 'text', name: 'text', status: 'text', created_at: 'text', created_position: 'place' },
+    columns: { namespace_id: 'text', name: 'text', status: 'text', created_at: 'text', created_position: 'text' },
     indexes: [{ on: ['created_position', 'namespace_id'] }],
   },
   on: {

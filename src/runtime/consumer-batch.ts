@@ -17,30 +17,30 @@ export interface Reader {
   readonly codec: Codec;
 }
 
-/** A stored event, read at most once for all consumers. */
+/** A stored event, decoded once for all consumers. */
 export interface Delivery {
   readonly stored: StoredEvent;
   readonly kind: string;
-  /** @throws Undecodable */
-  read(): Delivered;
+  /** Undefined when this build cannot read it; then `fault` says why. */
+  readonly delivered: Delivered | undefined;
+  readonly fault: unknown;
 }
 
-export const deliver = ({ prefix, codec }: Reader, events: readonly StoredEvent[]): readonly Delivery[] =>
-  events.map((stored) => {
-    let delivered: Delivered | undefined;
-    const stream = stored.stream.slice(prefix.length);
-    const dash = stream.indexOf('-');
-    const kind = dash === -1 ? stream : stream.slice(0, dash);
-    return {
-      stored,
-      kind,
-      read: () => {
-        if (delivered !== undefined) return delivered;
-        const { event, envelope } = codec.decode(stored);
-        return (delivered = { type: event.type, data: event.data, envelope, position: stored.position, stream, kind, metadata: stored.metadata });
-      },
-    };
-  });
+const deliverOne = ({ prefix, codec }: Reader, stored: StoredEvent): Delivery => {
+  const stream = stored.stream.slice(prefix.length);
+  const dash = stream.indexOf('-');
+  const kind = dash === -1 ? stream : stream.slice(0, dash);
+  try {
+    const { event, envelope } = codec.decode(stored);
+    const delivered = { type: event.type, data: event.data, envelope, position: stored.position, stream, kind, metadata: stored.metadata };
+    return { stored, kind, delivered, fault: undefined };
+  } catch (fault) {
+    return { stored, kind, delivered: undefined, fault };
+  }
+};
+
+/** Decodes events for the consumers. */
+export const deliver = (reader: Reader, events: readonly StoredEvent[]): readonly Delivery[] => events.map((stored) => deliverOne(reader, stored));
 
 /** What one member does in a transaction. */
 export interface Step {
@@ -71,7 +71,8 @@ const writeTogether: Write = async (client, { member: { consumer }, deliveries, 
     const { stream, revision } = delivery.stored;
     if (!concerns(consumer, delivery, reader) || parkedAfter.has(stream)) continue;
     try {
-      batch.add(delivery.read());
+      if (delivery.delivered === undefined) throw delivery.fault;
+      batch.add(delivery.delivered);
     } catch (error) {
       parkedAfter.set(stream, { revision, reason: reasonOf(error) });
     }

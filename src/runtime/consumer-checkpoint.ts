@@ -69,7 +69,7 @@ export const loadMembers = async (client: ClientBase, consumers: readonly Consum
     const place = places.find(isOwn);
     return {
       consumer,
-      checkpoint: place == null || place.position === null || place.event_id === null ? null : { position: place.position, eventId: place.event_id },
+      checkpoint: place?.position && place.event_id ? { position: place.position, eventId: place.event_id } : null,
       parked: new Map(parked.filter(isOwn).map(({ stream, revision, reason }) => [stream, { revision: Number(revision), reason }])),
     };
   });

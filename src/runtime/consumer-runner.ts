@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import type { EventStore, Page, StoredEvent } from '../event-store/event-store.ts';
 import { openClient } from '../postgres/pool.ts';
-import { applySteps, deliver, type Reader, type Step } from './consumer-batch.ts';
+import { applySteps, deliver, type Delivery, type Reader, type Step } from './consumer-batch.ts';
 import { HistoryMismatch, hasPassed, loadMembers, lockNumber, recognise, touchCheckpoints, type Checkpoint, type Member } from './consumer-checkpoint.ts';
 import type { Consumer, ConsumerId } from './consumer.ts';
 
@@ -38,7 +38,7 @@ export interface ConsumersState {
   readonly leading: readonly string[];
   /** Why everything is off until the operator acts; undefined when nothing is wrong. */
   readonly historyMismatch: string | undefined;
-  /** When the loop last turned, by `performance.now()`. */
+  /** When the loop last turned, by `performance.now()`; a loop that is off on purpose counts as turning. */
   readonly turnedAt: number;
 }
 
@@ -48,6 +48,10 @@ export interface RunningConsumers {
   retryParked(): Promise<void>;
   /** Resolves when the loop has ended: after the signal, or with a history mismatch. */
   readonly done: Promise<void>;
+}
+
+interface LoadedPage extends Page {
+  readonly deliveries: readonly Delivery[];
 }
 
 /** The server drops a leader that says nothing for this long. */
@@ -106,9 +110,8 @@ export const runConsumers = ({
     });
   };
 
-  const applyPage = async (client: Client, members: readonly Member[], page: Page): Promise<void> => {
-    const last = page.events.at(-1);
-    const deliveries = deliver(reader, page.events);
+  const applyPage = async (client: Client, members: readonly Member[], { events, end, deliveries }: LoadedPage): Promise<void> => {
+    const last = events.at(-1);
     const behind = last === undefined ? [] : members.filter(({ checkpoint }) => !hasPassed(checkpoint, last.position));
     const steps = behind.map((member): Step => ({
       member,
@@ -116,8 +119,8 @@ export const runConsumers = ({
       parked: member.parked,
       checkpoint: { position: last!.position, eventId: last!.id },
     }));
-    if (steps.length > 0) await apply(client, steps, page.end);
-    if (page.end && steps.length < members.length) await touchCheckpoints(client, members);
+    if (steps.length > 0) await apply(client, steps, end);
+    if (end && steps.length < members.length) await touchCheckpoints(client, members);
   };
 
   const driveParked = async (client: Client, members: readonly Member[]): Promise<void> => {
@@ -157,20 +160,23 @@ export const runConsumers = ({
       .subscribe(from?.position ?? null, filter, { limit: batchLimit, signal: AbortSignal.any([signal, subscription.signal]) })
       [Symbol.asyncIterator]();
     let triedAt = performance.now();
-    // The next page is read while this one is applied; checkpoints move with what was applied only.
-    let next = pages.next();
-    next.catch(() => {}); // awaited below, unless the loop ends before
+    /** The next page is read and decoded while this one is applied; checkpoints move with what was applied only. */
+    const readOn = (): Promise<LoadedPage | undefined> => {
+      const reading = pages.next().then(({ done, value }) => (done === true ? undefined : { ...value, deliveries: deliver(reader, value.events) }));
+      reading.catch(() => {}); // awaited below, unless the loop ends before
+      return reading;
+    };
+    let next = readOn();
     try {
       for (;;) {
         const timer = new AbortController();
-        const page = await Promise.race([next, delay(beatMs, undefined, { signal: timer.signal })]);
+        const page = await Promise.race([next, delay(beatMs, 'beat' as const, { signal: timer.signal })]);
         timer.abort();
-        if (page === undefined) await beat(client, members);
-        else if (page.done === true) return led;
+        if (page === undefined) return led;
+        if (page === 'beat') await beat(client, members);
         else {
-          next = pages.next();
-          next.catch(() => {});
-          await applyPage(client, members, page.value);
+          next = readOn();
+          await applyPage(client, members, page);
         }
         if (retries.length > 0) {
           const asked = retries.splice(0);
@@ -228,7 +234,7 @@ export const runConsumers = ({
   });
   return {
     get state() {
-      return { leading, historyMismatch, turnedAt };
+      return { leading, historyMismatch, turnedAt: historyMismatch === undefined ? turnedAt : performance.now() };
     },
     retryParked: () => new Promise((resolve) => (signal.aborted || historyMismatch !== undefined ? resolve() : retries.push(resolve))),
     done,

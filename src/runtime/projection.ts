@@ -5,8 +5,8 @@
 import type { Delivered, Handlers } from './consumer.ts';
 import type { Message } from '../kernel/decider.ts';
 
-/** `place` is a position of the store: text that sorts by code units. Documents are canonical JSON in `text`. */
-export type ColumnType = 'text' | 'integer' | 'place';
+/** Text sorts by code units, as positions must. Documents are canonical JSON in `text`. */
+export type ColumnType = 'text' | 'integer';
 
 type Value = string | number | null;
 

@@ -11,7 +11,7 @@ export type AnyProjection = Projection<any, any>;
 type AnyHandler = (delivered: Delivered) => readonly Change<Record<string, unknown>>[];
 
 const shadowSuffix = '_rebuild';
-const sqlTypes: Readonly<Record<ColumnType, string>> = { text: 'text', integer: 'integer', place: 'text collate "C"' };
+const sqlTypes: Readonly<Record<ColumnType, string>> = { text: 'text collate "C"', integer: 'integer' };
 
 const createTable = async (client: ClientBase, table: string, { table: { key, columns, indexes } }: AnyProjection): Promise<void> => {
   const definitions = Object.entries(columns as Record<string, ColumnType>).map(([name, type]) => `${name} ${sqlTypes[type]}${name === key ? ' primary key' : ''}`);

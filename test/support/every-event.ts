@@ -34,7 +34,7 @@ const installation: readonly (readonly [string, ProductEvent])[] = [
   ],
   ['iam', { type: 'PrincipalCreated', data: { principalId: 'prn_2', issuer: 'local', subject: 'second' } }],
   ['iam', { type: 'ServicePrincipalCreated', data: { servicePrincipalId: 'spn_2', namespaceId: 'ns_1', agentId: 'agt_1' } }],
-  ['iam', { type: 'ServicePrincipalRemoved', data: { servicePrincipalId: 'spn_3', namespaceId: 'ns_1' } }],
+  ['iam', { type: 'ServicePrincipalRemoved', data: { servicePrincipalId: 'spn_3' } }],
   ['iam', { type: 'RoleCreated', data: { ...role, roleId: 'role_2' } }],
   ['iam', { type: 'RoleDeleted', data: { roleId: 'role_2' } }],
   ['iam', { type: 'AccessBindingCreated', data: { ...binding, bindingId: 'bnd_2' } }],
