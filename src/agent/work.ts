@@ -1,7 +1,7 @@
 /** Results of one Agent's work: what a pass may append under its claim, and what each result changes. (agent-lifecycle sections 3 and 4) */
 import type { Decision } from '../kernel/decider.ts';
 import { Refusal } from '../kernel/errors.ts';
-import { claimEnded, closeWork, decideEvidence, workKey, type Claim, type EvidenceCommand, type WorkState } from '../kernel/work.ts';
+import { ClaimEnded, claimEnded, closeWork, decideEvidence, workKey, type Claim, type EvidenceCommand, type WorkState } from '../kernel/work.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import type { AgentEvent } from './messages.ts';
 
@@ -78,7 +78,9 @@ export const decideWork = (agent: WorkOwner, command: WorkCommand): Decision<Age
   }
   const ended = claimEnded(agent.work, command.claim);
   if (ended !== undefined) return ended;
-  if (targetOf(agentId, command) !== command.claim.workKey) return otherWork();
+  const target = targetOf(agentId, command);
+  if (target !== command.claim.workKey) return otherWork();
+  if (agent.deletion?.finished === true && target !== workKey.deletion(agentId)) return new ClaimEnded(command.claim);
   switch (command.type) {
     case 'SelectRevision': {
       const { revisionId } = command;
