@@ -40,9 +40,9 @@ export const createMetrics = (): Metrics => {
 
   /** Gauges of a standing that cannot be read are left out; the rest of the scrape still answers. */
   const refresh = async (): Promise<void> => {
-    for (const gauge of [lag, parked, queueAge]) gauge.remove();
     lag.reset();
     parked.reset();
+    queueAge.remove();
     const standing = await readStanding?.().catch(() => undefined);
     if (standing === undefined) return;
     for (const [consumer, seconds] of Object.entries(standing.projectionLagSeconds)) lag.set({ consumer }, seconds);

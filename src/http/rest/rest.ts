@@ -89,16 +89,18 @@ const ifMatchOf = ({ takes }: Route, { headers }: FastifyRequest): number | unde
   return Number(version);
 };
 
+/** Stands for the template of every path that no route has. */
+const unmatched = 'unmatched';
+
 const pathOf = (url: string): string => url.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
 
 export const createRest = ({ services, authenticate, assertTransport, metrics, log, ...serverOptions }: RestOptions): FastifyInstance => {
   const measured = (request: FastifyRequest, template: string, status: number): void =>
     metrics.answered(request.method, template, status, (performance.now() - request.arrivedAt) / 1_000);
 
-  const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply): void => {
+  const refuse = (error: unknown, request: FastifyRequest, reply: FastifyReply): number => {
     reply.hijack();
-    const refusal = publicRefusal(refusalOfFastify(error) ?? error, request.id, log);
-    measured(request, request.routeOptions.url ?? 'unmatched', writeRefusal(reply.raw, refusal, request.id));
+    return writeRefusal(reply.raw, publicRefusal(refusalOfFastify(error) ?? error, request.id, log), request.id);
   };
 
   const app = fastify({
@@ -110,13 +112,13 @@ export const createRest = ({ services, authenticate, assertTransport, metrics, l
     bodyLimit: defaultBodyLimit,
     // Long enough that no parameter is too long to be called malformed by its own check.
     routerOptions: { maxParamLength: 65_536 },
-    frameworkErrors: refuse,
+    frameworkErrors: (error, request, reply) => void refuse(error, request, reply),
   });
   app.decorateRequest('caller', null);
   app.decorateRequest('arrivedAt', 0);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJson);
-  app.setErrorHandler(refuse);
+  app.setErrorHandler((error, request, reply) => measured(request, request.routeOptions.url ?? unmatched, refuse(error, request, reply)));
 
   // Before fastify reads a body that no route asked for.
   app.addHook('onRequest', (request, reply, done) => {
@@ -128,7 +130,7 @@ export const createRest = ({ services, authenticate, assertTransport, metrics, l
       allow === undefined
         ? writeRefusal(reply.raw, new Refusal('NOT_FOUND', 'There is no such route'), request.id)
         : writeRefusal(reply.raw, new Refusal('METHOD_NOT_ALLOWED', `This route answers ${allow}`), request.id, { allow });
-    measured(request, 'unmatched', status);
+    measured(request, unmatched, status);
   });
 
   const present = (route: Route, view: unknown, response: ServerResponse, requestId: string): void => {

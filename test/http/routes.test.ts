@@ -1,0 +1,197 @@
+/** Every route end to end over real HTTP: its call, its status, its envelope and its headers; and the paths and methods that are none. (rest-contract 1.2, 1.7, 1.11, 2.1) */
+import { describe, expect, it } from 'vitest';
+import { routes } from '../../src/http/rest/routes.ts';
+import { parse } from '../../src/kernel/parse.ts';
+import { exchange, type RawAnswer } from '../support/raw-http.ts';
+import { agentId, configurationId, errorOf, namespaceId, revisionId, startEdge, type Edge, type RequestParts } from './edge.ts';
+import { agentView, configurationView, deploymentView, installationView, namespaceView, revisionView } from './views.ts';
+
+const namespace = `/namespaces/${namespaceId}`;
+const configuration = `${namespace}/configurations/${configurationId}`;
+const agent = `${namespace}/agents/${agentId}`;
+const agentPlace = { namespaceId, agentId };
+const configurationPlace = { namespaceId, configurationId };
+const revisionPlace = { ...agentPlace, revisionId };
+const idempotencyKey = 'a-key-of-16-char';
+const newAgent = { name: 'Mara', configurationId };
+const document = { kind: 'agent', values: {} } as const;
+
+const json = (body: object, headers: Record<string, string> = {}) => ({ body: JSON.stringify(body), headers });
+
+interface Row {
+  readonly operationId: string;
+  readonly request: RequestParts;
+  readonly call: string;
+  readonly arguments: readonly unknown[];
+  readonly view: unknown;
+  readonly status: number;
+  readonly etag?: string;
+}
+
+const rows: readonly Row[] = [
+  { operationId: 'getInstallation', request: { path: '/installation' }, call: 'installation.get', arguments: [], view: installationView, status: 200 },
+  { operationId: 'listNamespaces', request: { path: '/namespaces' }, call: 'namespaces.list', arguments: [], view: [namespaceView], status: 200 },
+  { operationId: 'createNamespace', request: { method: 'POST', path: '/namespaces', ...json({ name: 'a' }, { 'idempotency-key': idempotencyKey }) }, call: 'namespaces.create', arguments: [{ name: 'a' }, { idempotencyKey }], view: namespaceView, status: 201 },
+  { operationId: 'getNamespace', request: { path: namespace }, call: 'namespaces.get', arguments: [namespaceId], view: namespaceView, status: 200 },
+  { operationId: 'deleteNamespace', request: { method: 'DELETE', path: namespace }, call: 'namespaces.delete', arguments: [namespaceId], view: namespaceView, status: 202 },
+  { operationId: 'createConfiguration', request: { method: 'POST', path: `${namespace}/configurations`, ...json(document) }, call: 'configurations.create', arguments: [namespaceId, document, { idempotencyKey: undefined }], view: configurationView, status: 201, etag: '"3"' },
+  { operationId: 'getConfiguration', request: { path: configuration }, call: 'configurations.get', arguments: [configurationPlace], view: configurationView, status: 200, etag: '"3"' },
+  { operationId: 'updateConfiguration', request: { method: 'PATCH', path: configuration, ...json({ values: {} }, { 'if-match': '"2"' }) }, call: 'configurations.update', arguments: [configurationPlace, { values: {} }, { ifMatch: 2 }], view: configurationView, status: 200, etag: '"3"' },
+  { operationId: 'deleteConfiguration', request: { method: 'DELETE', path: configuration }, call: 'configurations.delete', arguments: [configurationPlace], view: undefined, status: 204 },
+  { operationId: 'listAgents', request: { path: `${namespace}/agents` }, call: 'agents.list', arguments: [namespaceId], view: [agentView], status: 200 },
+  { operationId: 'createAgent', request: { method: 'POST', path: `${namespace}/agents`, ...json(newAgent) }, call: 'agents.create', arguments: [namespaceId, newAgent, { idempotencyKey: undefined }], view: agentView, status: 201, etag: '"4"' },
+  { operationId: 'getAgent', request: { path: agent }, call: 'agents.get', arguments: [agentPlace], view: agentView, status: 200, etag: '"4"' },
+  { operationId: 'updateAgent', request: { method: 'PATCH', path: agent, ...json({ configurationId }, { 'if-match': '*' }) }, call: 'agents.update', arguments: [agentPlace, { configurationId }, { ifMatch: undefined }], view: agentView, status: 200, etag: '"4"' },
+  { operationId: 'deleteAgent', request: { method: 'DELETE', path: agent }, call: 'agents.delete', arguments: [agentPlace], view: { ...agentView, status: 'deleting' }, status: 202, etag: '"4"' },
+  { operationId: 'deployAgent', request: { method: 'POST', path: `${agent}/deploy`, headers: { 'content-length': '0' } }, call: 'agents.deploy', arguments: [agentPlace, { idempotencyKey: undefined }], view: revisionView, status: 202 },
+  { operationId: 'stopAgent', request: { method: 'POST', path: `${agent}/stop` }, call: 'agents.stop', arguments: [agentPlace], view: agentView, status: 202, etag: '"4"' },
+  { operationId: 'listAgentRevisions', request: { path: `${agent}/revisions` }, call: 'revisions.list', arguments: [agentPlace], view: [revisionView], status: 200 },
+  { operationId: 'getAgentRevision', request: { path: `${agent}/revisions/${revisionId}` }, call: 'revisions.get', arguments: [revisionPlace], view: revisionView, status: 200 },
+  { operationId: 'getAgentDeployment', request: { path: `${agent}/deployments/${revisionId}` }, call: 'revisions.deployment', arguments: [revisionPlace], view: deploymentView, status: 200 },
+];
+
+const requestIdPattern = /^req_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+const expectFixedHeaders = ({ headers }: RawAnswer): void => {
+  expect(headers.get('cache-control')).toBe('no-store');
+  expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
+  expect(headers.get('x-content-type-options')).toBe('nosniff');
+  expect(headers.get('x-request-id')).toMatch(requestIdPattern);
+};
+
+const expectRefusal = (answer: RawAnswer, status: number, code: string): void => {
+  expect({ status: answer.status, code: errorOf(answer).code }).toEqual({ status, code });
+  expectFixedHeaders(answer);
+  expect(Object.keys(JSON.parse(answer.body) as object)).toEqual(['error', 'meta']);
+  expect((JSON.parse(answer.body) as { meta: object }).meta).toEqual({ requestId: answer.headers.get('x-request-id') });
+};
+
+it('every route is driven below', () => expect(rows.map(({ operationId }) => operationId)).toEqual(routes.map(({ operationId }) => operationId)));
+
+describe('a request that passes every check', () => {
+  it.each(rows)('$operationId', async ({ operationId, request, call, arguments: given, view, status, etag }) => {
+    const edge = await startEdge({ answers: { [call]: view } });
+    const answer = await edge.send(request);
+    expect(answer.status).toBe(status);
+    expectFixedHeaders(answer);
+    expect(answer.headers.get('etag')).toBe(etag);
+    const requestId = answer.headers.get('x-request-id');
+    expect(edge.calls).toEqual([{ method: call, arguments: [expect.objectContaining({ requestId }), ...given] }]);
+    if (status === 204) {
+      expect(answer.body).toBe('');
+      expect(answer.headers.has('content-length')).toBe(false);
+      return;
+    }
+    const body = JSON.parse(answer.body) as { data: unknown; meta: object };
+    expect(Object.keys(body)).toEqual(['data', 'meta']);
+    expect(body.meta).toEqual({ requestId });
+    parse(routes.find((route) => route.operationId === operationId)!.answer!.schema, body.data);
+  });
+
+  it('gets a request id of the server, whatever it sends', async () => {
+    const edge = await startEdge({ answers: { 'installation.get': installationView } });
+    const answer = await edge.send({ headers: { 'x-request-id': 'req_mine', 'request-id': 'req_mine' } });
+    expect(answer.headers.get('x-request-id')).toMatch(requestIdPattern);
+  });
+});
+
+describe('methods and paths', () => {
+  let edge: Edge;
+  const anonymous = { 'x-api-key': '-', 'x-forwarded-for': '10.0.0.1' };
+  const start = async () => {
+    edge = await startEdge();
+  };
+
+  it.each([
+    ['/installation', 'GET'],
+    ['/namespaces', 'GET, POST'],
+    [namespace, 'GET, DELETE'],
+    [`${namespace}/configurations`, 'POST'],
+    [configuration, 'GET, PATCH, DELETE'],
+    [`${namespace}/agents`, 'GET, POST'],
+    [agent, 'GET, PATCH, DELETE'],
+    [`${agent}/deploy`, 'POST'],
+    [`${agent}/stop`, 'POST'],
+    [`${agent}/revisions`, 'GET'],
+    [`${agent}/revisions/${revisionId}`, 'GET'],
+    [`${agent}/deployments/${revisionId}`, 'GET'],
+    ['/namespaces/no-id', 'GET, DELETE'],
+  ])('%s answers %s and refuses the rest before anything else', async (path, allow) => {
+    await start();
+    for (const method of ['OPTIONS', 'PUT', 'PROPFIND', 'TRACE'].concat(['PATCH', 'DELETE', 'POST', 'GET'].filter((known) => !allow.split(', ').includes(known)))) {
+      const answer = await edge.send({ method, path: `${path}?x=1`, headers: { ...anonymous, 'content-type': 'text/plain' }, body: '{' });
+      expectRefusal(answer, 405, 'METHOD_NOT_ALLOWED');
+      expect(answer.headers.get('allow')).toBe(allow);
+    }
+  });
+
+  it('HEAD is a method like any other', async () => {
+    await start();
+    const answer = await fetch(`${edge.origin}/installation`, { method: 'HEAD' });
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET']);
+  });
+
+  it.each([
+    ['/'],
+    ['/nothing'],
+    ['/installations'],
+    ['/installation/'],
+    ['/Installation'],
+    ['//installation'],
+    ['/namespaces/'],
+    [`${namespace}/`],
+    [`${namespace}/agents/`],
+    [`${agent}/deploy/`],
+    [`${agent}/Deploy`],
+    [`/namespaces%2f${namespaceId}`],
+    [`${namespace}/agents%2f${agentId}`],
+    [`${namespace}%5cagents`],
+    [`${namespace}/agents/${agentId}%00`],
+    [`${namespace}/agents/../agents`],
+    [`${namespace}/%2e%2e/namespaces`],
+    ['/namespaces/%252e'],
+    ['/namespaces/%zz'],
+    ['/%'],
+    ['*'],
+    [`/namespaces/${'n'.repeat(10_000)}`],
+    ['/healthz/x'],
+  ])('%s is no resource and redirects nowhere', async (path) => {
+    await start();
+    const answer = await edge.send({ path, headers: anonymous });
+    expect([400, 404]).toContain(answer.status);
+    expectRefusal(answer, answer.status, answer.status === 404 ? 'NOT_FOUND' : 'INVALID_REQUEST');
+    expect(edge.calls).toEqual([]);
+  });
+
+  it('an unknown path is 404 whatever body it carries', async () => {
+    await start();
+    expectRefusal(await edge.send({ method: 'POST', path: '/nothing', headers: { ...anonymous, 'content-type': 'text/plain' }, body: '{' }), 404, 'NOT_FOUND');
+    expectRefusal(await edge.send({ method: 'POST', path: '/nothing', headers: { ...anonymous, 'content-length': '99999999' } }), 404, 'NOT_FOUND');
+  });
+
+  it('malformed percent-encoding is 400', async () => {
+    await start();
+    expectRefusal(await edge.send({ path: '/namespaces/%zz' }), 400, 'INVALID_REQUEST');
+  });
+});
+
+describe('bytes that are no request', () => {
+  let edge: Edge;
+
+  it.each([
+    ['a request line that is none', 'HELLO\r\n\r\n'],
+    ['an unknown method', 'BREW /installation HTTP/1.1\r\nhost: localhost\r\n\r\n'],
+    ['a content length that is no number', 'POST /namespaces HTTP/1.1\r\nhost: localhost\r\ncontent-length: many\r\n\r\n'],
+    ['two content lengths', 'POST /namespaces HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n'],
+    ['headers without end', `GET /installation HTTP/1.1\r\nhost: localhost\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`],
+    ['no Host', 'GET /installation HTTP/1.1\r\n\r\n'],
+  ])('%s: 400 in the envelope', async (_, bytes) => {
+    edge = await startEdge();
+    expectRefusal(await exchange(edge.origin, bytes), 400, 'INVALID_REQUEST');
+  });
+
+  it('an expectation nobody knows is ignored', async () => {
+    edge = await startEdge({ answers: { 'installation.get': installationView } });
+    expect((await edge.send({ headers: { expect: 'the-unexpected' } })).status).toBe(200);
+  });
+});

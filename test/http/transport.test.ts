@@ -1,0 +1,93 @@
+/** By which ways a request may come: proxies, the loopback rule of development, and the origin rule of cookies. (rest-contract 1.1 steps 4 and 5, 1.8; iam-auth-audit 1.5) */
+import { describe, expect, it } from 'vitest';
+import { createTransport } from '../../src/http/transport.ts';
+import { agentId, errorOf, namespaceId, startEdge, type RequestParts } from './edge.ts';
+import { agentView, installationView } from './views.ts';
+
+const answers = { 'installation.get': installationView, 'agents.stop': agentView };
+const stop = { method: 'POST', path: `/namespaces/${namespaceId}/agents/${agentId}/stop` };
+
+const statusIn = async (settings: Parameters<typeof startEdge>[0] & object, request: RequestParts): Promise<number> => {
+  const answer = await (await startEdge({ answers, ...settings })).send(request);
+  if (answer.status === 403) expect(errorOf(answer).code).toBe('FORBIDDEN');
+  return answer.status;
+};
+
+describe('forwarding headers', () => {
+  it.each([['forwarded'], ['x-real-ip'], ['x-forwarded-for'], ['x-forwarded-anything'], ['X-Forwarded-Proto']])('%s needs a trusted proxy', async (name) => {
+    const request = { headers: { [name]: '10.0.0.1' } };
+    expect(await statusIn({}, request)).toBe(403);
+    expect(await statusIn({ settings: { trustedProxies: ['10.0.0.0/8'] } }, request)).toBe(403);
+    expect(await statusIn({ settings: { trustedProxies: ['127.0.0.1'] } }, request)).toBe(200);
+    expect(await statusIn({ settings: { trustedProxies: ['::1', '127.0.0.0/8'] } }, request)).toBe(200);
+  });
+
+  it('a proxy that is no address stops the start', () => {
+    const create = (proxy: string) => () => createTransport({ mode: 'production', trustedOrigins: [], trustedProxies: [proxy] });
+    expect(create('gateway')).toThrow('"gateway"');
+    expect(create('10.0.0.0/99')).toThrow('"10.0.0.0/99"');
+  });
+});
+
+describe('development', () => {
+  const development = { settings: { mode: 'development' as const } };
+
+  it.each([
+    ['localhost', 200],
+    ['localhost:4000', 200],
+    ['127.0.0.1:4000', 200],
+    ['[::1]:4000', 200],
+    ['LOCALHOST', 200],
+    ['evil.example', 403],
+    ['localhost.evil.example', 403],
+    ['127.0.0.1.evil.example', 403],
+    ['192.168.0.7:4000', 403],
+    ['', 403],
+  ])('Host %j: %i', async (host, status) => expect(await statusIn(development, { headers: { host } })).toBe(status));
+
+  it.each([
+    ['http://localhost:4000', 200],
+    ['https://127.0.0.1', 200],
+    ['https://console.example', 403],
+    ['null', 403],
+    ['http://localhost.evil.example', 403],
+  ])('Origin %s: %i', async (origin, status) => expect(await statusIn(development, { headers: { origin } })).toBe(status));
+
+  it.each([
+    ['127.0.0.1', true],
+    ['::1', true],
+    ['::ffff:127.0.0.1', true],
+    ['172.17.0.1', true],
+    ['192.168.0.7', false],
+    ['2001:db8::1', false],
+    [undefined, false],
+  ])('peer %s: %s', (remoteAddress, trusted) => {
+    const assertTransport = createTransport({ mode: 'development', trustedOrigins: [], trustedProxies: ['172.17.0.0/16'] });
+    const request = { headers: { host: 'localhost' }, method: 'GET', socket: { remoteAddress } } as Parameters<typeof assertTransport>[0];
+    if (trusted) assertTransport(request);
+    else expect(() => assertTransport(request)).toThrow('this host');
+  });
+});
+
+describe('cookies', () => {
+  const cookie = { cookie: 'openclaw_occ.session_token=x', 'x-api-key': '-' };
+  const origin = 'https://console.example';
+
+  it.each([
+    ['no origin', {}, 403],
+    ['a foreign origin', { origin: 'https://evil.example' }, 403],
+    ['an origin that is none', { origin: 'null' }, 403],
+    ['the trusted origin', { origin }, 401],
+    ['the trusted origin from another site', { origin, 'sec-fetch-site': 'cross-site' }, 403],
+    ['the trusted origin from the same origin', { origin, 'sec-fetch-site': 'same-origin' }, 401],
+    ['an authorization header, which decides alone', { authorization: 'Basic x' }, 401],
+  ])('that would change state, with %s', async (_, headers, status) => expect(await statusIn({}, { ...stop, headers: { ...cookie, ...headers } })).toBe(status));
+
+  it('ask nothing of a key', async () => expect(await statusIn({}, { ...stop, headers: { cookie: 'a=b' } })).toBe(202));
+
+  it('guard GraphQL in the same way', async () => {
+    expect(await statusIn({}, { method: 'POST', path: '/graphql', headers: cookie })).toBe(403);
+    expect(await statusIn({}, { method: 'POST', path: '/graphql', headers: { 'x-forwarded-for': '10.0.0.1' } })).toBe(403);
+    expect(await statusIn({}, { method: 'POST', path: '/graphql' })).toBe(200);
+  });
+});
