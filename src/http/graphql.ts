@@ -82,7 +82,7 @@ export const createGraphqlHandler = ({
     response.setHeader('cache-control', 'no-store');
     response.setHeader('x-content-type-options', 'nosniff');
     // A body that is parsed already is what yoga takes first.
-    await yoga.handleNodeRequestAndResponse(Object.assign(request, { body: document }), response, { caller, renewCaller });
+    await yoga.handle(Object.assign(request, { body: document }), response, { caller, renewCaller });
   };
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
