@@ -10,7 +10,6 @@ import { createAuditLog } from './audit/audit-log.ts';
 import type { ComputeDriver } from './compute/driver.ts';
 import { createProcessDriver } from './compute/process/process-driver.ts';
 import type { Config } from './config.ts';
-import { createDeploymentWatch } from './deployment/watch.ts';
 import type { EventStore } from './event-store/event-store.ts';
 import { createPostgresEventStore } from './event-store/postgres.ts';
 import { createGraphqlHandler } from './http/graphql.ts';
@@ -242,8 +241,13 @@ export const startApplication = async (config: Config, log: Log, seams: Seams = 
     let origin: string | undefined;
     if (config.roles.includes('api')) {
       const authenticate = createAuthenticate({ authorizer, keys: createKeys(keyRows), clock });
-      const watch = createDeploymentWatch({ reads: reads.deployments, changes: { subscribe: (listener) => notifications.on(checkpointChannel, listener) } });
-      const graphql = createGraphqlHandler({ services, core, reads, authenticate, log, settings: config, watch });
+      const changes = {
+        subscribe: (listener: () => void) => {
+          const ends = [checkpointChannel, workChannel].map((channel) => notifications.on(channel, listener));
+          return () => ends.forEach((end) => end());
+        },
+      };
+      const graphql = createGraphqlHandler({ services, core, reads, authenticate, log, settings: config, changes });
       const server = createHttpServer({ services, authenticate, health, metrics, log, graphql, settings: config });
       origin = await server.listen(config.host, config.port);
       stack.defer(() => server.close());
