@@ -30,7 +30,7 @@ import { resumeSelected, sweepOwned } from './reconcile/sweep.ts';
 import { checkpointChannel } from './runtime/consumer-checkpoint.ts';
 import { readConsumerHealth } from './runtime/consumer-health.ts';
 import { runConsumers, type RunningConsumers } from './runtime/consumer-runner.ts';
-import type { Core } from './runtime/core.ts';
+import type { Core } from './core.ts';
 import { listen } from './runtime/notifications.ts';
 import { projector } from './runtime/projector.ts';
 import { createReadYourWrite } from './runtime/read-your-write.ts';

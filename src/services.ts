@@ -13,7 +13,7 @@ import { createInstallationService, type InstallationService } from './installat
 import type { InstallationReads } from './installation/view.ts';
 import { createNamespaceService, type NamespaceService } from './namespace/service.ts';
 import type { NamespaceReads } from './namespace/view.ts';
-import type { Core } from './runtime/core.ts';
+import type { Core } from './core.ts';
 
 /** The read models' queries. */
 export interface Reads {

@@ -10,7 +10,7 @@ import type { Caller } from '../iam/caller.ts';
 import { visibleTo } from '../iam/visibility.ts';
 import { Refusal } from '../kernel/errors.ts';
 import { workKey } from '../kernel/work.ts';
-import type { Core } from '../runtime/core.ts';
+import type { Core } from '../core.ts';
 import { revisionView, type RevisionReads, type RevisionView } from './view.ts';
 
 /** What an edge needs to show a page of deployments from its rows. */

@@ -12,7 +12,7 @@ import { digestOf, type Json } from '../kernel/canonical.ts';
 import { isUnreadable } from '../kernel/codec.ts';
 import { Refusal } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
-import { contextOf, idempotencyOf, withoutAudit, type Core } from '../runtime/core.ts';
+import { contextOf, idempotencyOf, withoutAudit, type Core } from '../core.ts';
 import { WrongExpectedRevision, type Loaded } from '../runtime/streams.ts';
 import type { PresentAgent } from './agent.ts';
 import { resolveHarness } from './harness.ts';

@@ -10,7 +10,7 @@ import { Refusal } from '../kernel/errors.ts';
 import { derivedId, newId } from '../kernel/ids.ts';
 import { DeletionOwned } from '../kernel/work.ts';
 import { createSettlement } from '../namespace/settlement.ts';
-import { contextOf, idempotencyOf, withoutAudit, type Core } from '../runtime/core.ts';
+import { contextOf, idempotencyOf, withoutAudit, type Core } from '../core.ts';
 import { WrongExpectedRevision, type Loaded } from '../runtime/streams.ts';
 import { agentNotFound, type PresentAgent } from './agent.ts';
 import type { CreateAgentInput, UpdateAgentInput } from './input.ts';

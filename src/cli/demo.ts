@@ -123,7 +123,7 @@ export const demo = async (origin: string): Promise<void> => {
   await rest('DELETE', `${at}/configurations/${configuration.id}`);
 
   const { eventHistory } = await graphql<{ eventHistory: { edges: { node: { occurredAt: string; stream: string; revision: number; type: string } }[] } }>(
-    'query History($filter: EventHistoryFilter!) { eventHistory(first: 100, filter: $filter) { edges { node { occurredAt stream revision type } } } }',
+    'query History($filter: HistoryFilter) { eventHistory(first: 100, filter: $filter) { edges { node { occurredAt stream revision type } } } }',
     { filter: { namespaceId: namespace.id, agentId: agent.id } },
   );
   say(`\nThe history of Agent ${agent.name}:`);

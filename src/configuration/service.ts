@@ -7,7 +7,7 @@ import { derivedId, newId } from '../kernel/ids.ts';
 import { isUnreadable } from '../kernel/codec.ts';
 import { isRegistered } from '../namespace/namespace.ts';
 import { createSettlement } from '../namespace/settlement.ts';
-import { contextOf, idempotencyOf, withoutAudit, type Core } from '../runtime/core.ts';
+import { contextOf, idempotencyOf, withoutAudit, type Core } from '../core.ts';
 import { WrongExpectedRevision } from '../runtime/streams.ts';
 import { configurationNotFound, type PresentConfiguration } from './configuration.ts';
 import { assertDocument } from './document.ts';

@@ -2,7 +2,7 @@
 import { ref } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
 import type { ResourceRef } from '../kernel/event.ts';
-import type { Core } from '../runtime/core.ts';
+import type { Core } from '../core.ts';
 import type { HistoryEventView, HistoryFilter, HistoryReads } from './view.ts';
 
 export interface HistoryService {

@@ -10,7 +10,7 @@ import { createDeploymentWatch, type Changes } from '../deployment/watch.ts';
 import { newRequestId, type Authenticate } from '../iam/authenticate.ts';
 import type { Caller } from '../iam/caller.ts';
 import { Refusal } from '../kernel/errors.ts';
-import type { Core } from '../runtime/core.ts';
+import type { Core } from '../core.ts';
 import type { Reads, Services } from '../services.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { write } from './answer.ts';

@@ -2,7 +2,7 @@
 import { ref } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
 import { Refusal } from '../kernel/errors.ts';
-import type { Core } from '../runtime/core.ts';
+import type { Core } from '../core.ts';
 import { installationView, type InstallationReads, type InstallationView } from './view.ts';
 
 export type { InstallationView };

@@ -9,7 +9,7 @@ import { NameTaken } from '../installation/register.ts';
 import { Refusal } from '../kernel/errors.ts';
 import { derivedId, newId } from '../kernel/ids.ts';
 import { DeletionOwned } from '../kernel/work.ts';
-import { contextOf, idempotencyOf, withoutAudit, type Core } from '../runtime/core.ts';
+import { contextOf, idempotencyOf, withoutAudit, type Core } from '../core.ts';
 import type { CommandContext } from '../runtime/streams.ts';
 import type { CreateNamespaceInput } from './input.ts';
 import type { NamespaceState } from './namespace.ts';

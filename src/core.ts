@@ -1,10 +1,10 @@
 /** What every service stands on: streams, the authorizer, the audit log, and the wait for one's own write. */
-import type { AuditLog } from '../audit/audit-log.ts';
-import type { Authorizer, Grant, Operation } from '../iam/authorizer.ts';
-import type { Caller } from '../iam/caller.ts';
-import type { Position } from '../event-store/event-store.ts';
-import { digestOf, sha256 } from '../kernel/canonical.ts';
-import type { CommandContext, Streams } from './streams.ts';
+import type { AuditLog } from './audit/audit-log.ts';
+import type { Authorizer, Grant, Operation } from './iam/authorizer.ts';
+import type { Caller } from './iam/caller.ts';
+import type { Position } from './event-store/event-store.ts';
+import { digestOf, sha256 } from './kernel/canonical.ts';
+import type { CommandContext, Streams } from './runtime/streams.ts';
 
 export interface Core {
   readonly streams: Streams;
