@@ -29,12 +29,14 @@ const noLease: Lease = {
 const activeRevisionRecovery = 'ACTIVE_REVISION_RECOVERY';
 const leaseExpired = 'LEASE_EXPIRED';
 const recoveryDelayMs = 1_000;
+const storeOutageDelayMs = 1_000;
+
+const isUnavailable = (error: unknown): boolean => error instanceof Refusal && error.kind === 'unavailable';
 
 /** What a pass threw, as an outcome. Faults, and the loss of the claim, are the worker's business. */
 const outcomeOf = (error: unknown): Outcome => {
   if (error instanceof Ended) return error.outcome;
-  const isOurs = error instanceof ClaimLost || error instanceof Fault || (error instanceof Refusal && error.kind !== 'unavailable');
-  if (isOurs) throw error;
+  if (error instanceof ClaimLost || error instanceof Fault || (error instanceof Refusal && !isUnavailable(error))) throw error;
   return { kind: 'retry', code: dependencyUnavailable };
 };
 
@@ -94,7 +96,7 @@ export const createReconciler = (deps: ReconcileDependencies): WorkRunner => {
     }
   };
 
-  const run: WorkRunner['run'] = async (work, lease) => {
+  const pass = async (work: ClaimedWork, lease: Lease): Promise<Settlement> => {
     const open = await openWork(deps, work, lease);
     if ('kind' in open) return open;
     const closed = closedBy(open, work);
@@ -108,6 +110,14 @@ export const createReconciler = (deps: ReconcileDependencies): WorkRunner => {
       return conclude(open, work, lease, outcome);
     }
   };
+
+  /** Where the store cannot even be read or told, the attempt is given back without evidence. */
+  const run: WorkRunner['run'] = (work, lease) =>
+    pass(work, lease).catch((error: unknown): Settlement => {
+      if (lease.signal.aborted || !isUnavailable(error)) throw error;
+      deps.log.warn({ workKey: work.key, error }, 'the event store is unavailable');
+      return { kind: 'requeued', delayMs: storeOutageDelayMs, refunded: true };
+    });
 
   const fence = async (open: OpenWork, work: ClaimedWork, code: string, attempts: number, delayMs: number): Promise<Recovery> => {
     if (open.evidence.fenced.has(work.claimToken)) return { kind: 'requeued', delayMs, attempts };

@@ -1,8 +1,11 @@
 /** Failure scenarios of the worker: lost claims, crashes, late effects, unreadable settings. */
+import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { agents, iam, namespaces } from '../../src/aggregates.ts';
 import type { PresentAgent } from '../../src/agent/agent.ts';
 import type { RevisionSettings } from '../../src/agent-revision/messages.ts';
+import { unavailable } from '../../src/kernel/errors.ts';
+import type { Streams } from '../../src/runtime/streams.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { isRegistered } from '../../src/namespace/namespace.ts';
 import { sweepOwned } from '../../src/reconcile/sweep.ts';
@@ -74,7 +77,7 @@ describe('scenario 4: a worker that lost its claim publishes nothing', () => {
     let isMute = false;
     world.driver.before = (verb, _, { signal }) =>
       verb === 'prepareRevision' && aborted === undefined
-        ? ((isMute = true), new Promise((_, reject) => signal.addEventListener('abort', () => reject((aborted = signal.reason)))))
+        ? ((isMute = true), once(signal, 'abort').then(() => Promise.reject((aborted = signal.reason as Error))))
         : undefined;
     world.startWorker({
       leaseDurationMs: 200,
@@ -265,11 +268,21 @@ describe('scenario 33: a row finished without its event is never believed; recov
   });
 });
 
+it('an event store that does not answer spends no attempt', async () => {
+  const { key } = await world.deploy(agent);
+  let outages = 3;
+  const load: Streams['load'] = (aggregate, id) => (outages-- > 0 ? Promise.reject(unavailable('event store')) : world.streams.load(aggregate, id));
+  world.startWorker({ deps: { streams: { ...world.streams, load } } });
+  await until('the outages', async () => (await world.makeDue(), outages), (left) => left <= 0);
+  await world.makeDue();
+  expect(await world.untilFinished(key)).toEqual({ state: 'succeeded', code: 'REVISION_ACTIVATED', attempts: 1 });
+});
+
 describe('a worker that is stopped', () => {
   it('aborts its passes, waits for them, and gives the attempt back', async () => {
     const { key } = await world.deploy(agent);
     world.driver.before = (verb, _, { signal }) =>
-      verb === 'prepareRevision' ? new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))) : undefined;
+      verb === 'prepareRevision' ? once(signal, 'abort').then(() => signal.throwIfAborted()) : undefined;
     const worker = world.startWorker();
     await until('a running pass', () => world.driver.calls.length, (calls) => calls === 1);
     await worker.stop();

@@ -30,7 +30,10 @@ describe('claiming', () => {
     expect(first).toMatchObject({ key: 'b', workKey: 'b', lane: 'b', attempt: 1 });
     expect(await queue.claim()).toMatchObject({ key: 'a' });
     expect(await queue.claim()).toBeUndefined();
-    expect(await queue.verify(first!)).toMatchObject({ remainingMs: expect.closeTo(settings.leaseDurationMs, -3.5), ageMs: expect.any(Number) });
+    const { remainingMs, ageMs } = (await queue.verify(first!))!;
+    expect(remainingMs).toBeGreaterThan(settings.leaseDurationMs / 2);
+    expect(remainingMs).toBeLessThanOrEqual(settings.leaseDurationMs);
+    expect(ageMs).toBeGreaterThan(0);
   });
 
   it('leaves a lane alone while one of its items is claimed, even after the lease has ended', async () => {
