@@ -30,7 +30,7 @@ const isUnavailable = (error: unknown): boolean => {
   return error instanceof Undecodable || error.name === 'StoreUnavailable' || goneCode.test(code) || goneMessage.test(error.message);
 };
 
-const maskedBy = (error: unknown): Refusal => {
+const refusalOf = (error: unknown): Refusal => {
   if (error instanceof Refusal) return error;
   if (isUnavailable(error)) return unavailable('store', error);
   const refusal = new Refusal('INTERNAL_ERROR', 'An unexpected error occurred');
@@ -40,7 +40,7 @@ const maskedBy = (error: unknown): Refusal => {
 
 /** What the caller is told of an error. The operator's part of it goes to the log, once. */
 export const publicRefusal = (error: unknown, requestId: string, log: Log): Refusal => {
-  const refusal = maskedBy(error);
+  const refusal = refusalOf(error);
   if (refusal.kind === 'defect') log.error({ requestId, error: refusal.cause }, 'Request failed');
   if (refusal.kind === 'unavailable') log.warn({ requestId, error: refusal.cause }, 'Dependency unavailable');
   return refusal;

@@ -1,4 +1,5 @@
 /** One HTTP server on one port: REST at the root, GraphQL at /graphql, and what operators ask: /healthz, /readyz, /metrics, /openapi.json. (architecture section 7) */
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
@@ -132,9 +133,9 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   return {
     listen: async (host, port) => {
       await app.ready();
-      await new Promise<void>((resolve, reject) => {
-        server.once('error', (error) => reject(listenError(error, host, port)));
-        server.listen({ host, port }, resolve);
+      server.listen({ host, port });
+      await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
+        throw listenError(error, host, port);
       });
       const { address, family, port: taken } = server.address() as AddressInfo;
       return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`;

@@ -1,7 +1,10 @@
 /** Bodies: their limits, their media type, their syntax, and the routes that take none. (rest-contract 1.1 steps 6 and 7, 1.10; client-expectations CX-16, CX-20, CX-27) */
+import { connect } from 'node:net';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { exchange } from '../support/raw-http.ts';
-import { agentId, configurationId, errorOf, key, namespaceId, startEdge, type Edge } from './edge.ts';
+import { until } from '../support/until.ts';
+import { agentId, configurationId, errorOf, key, namespaceId, requestBytes, startEdge, type Edge } from './edge.ts';
 import { agentView, configurationView, installationView, namespaceView, revisionView } from './views.ts';
 
 const agents = `/namespaces/${namespaceId}/agents`;
@@ -98,6 +101,17 @@ describe('media type and syntax', () => {
   it('a body that is missing is no object', async () => {
     expect((await edge.send({ method: 'POST', path: '/namespaces', headers: { 'content-length': '0' } })).status).toBe(400);
   });
+});
+
+it('a client that leaves in the middle of its body is nobody’s failure', async () => {
+  const metrics = createMetrics();
+  edge = await startEdge({ metrics });
+  const { hostname, port } = new URL(edge.origin);
+  const socket = connect(Number(port), hostname);
+  socket.write(requestBytes({ method: 'POST', path: '/namespaces', body: '{"name"', headers: { 'content-length': '100' } }));
+  socket.end();
+  await until('the request to be counted as refused', () => metrics.exposition().then(({ text }) => text.includes('route="/namespaces",status="400"} 1')), Boolean);
+  expect(edge.log).toEqual([]);
 });
 
 describe('routes without a body', () => {

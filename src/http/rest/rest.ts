@@ -48,13 +48,19 @@ const parseJson = (_: FastifyRequest, body: Buffer, done: (error: Error | null, 
   }
 };
 
-/** What fastify refuses by itself. */
+/** What fastify refuses by itself: it marks such errors, a client that left in the middle of its body included, with a status. */
 const refusalOfFastify = (error: unknown): Refusal | undefined => {
-  if (!(error instanceof Error) || !('code' in error) || typeof error.code !== 'string') return undefined;
-  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new Refusal('PAYLOAD_TOO_LARGE', 'The body is too large');
-  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return new Refusal('UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json');
-  if (error.code.startsWith('FST_ERR_CTP_') || error.code === 'FST_ERR_BAD_URL' || error.code === 'FST_ERR_MAX_PARAM_LENGTH') return new Refusal('INVALID_REQUEST', 'The request is malformed');
-  return undefined;
+  switch (error instanceof Error && 'statusCode' in error && error.statusCode) {
+    case 413:
+      return new Refusal('PAYLOAD_TOO_LARGE', 'The body is too large');
+    case 415:
+      return new Refusal('UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json');
+    case 400:
+    case 414:
+      return new Refusal('INVALID_REQUEST', 'The request is malformed');
+    default:
+      return undefined;
+  }
 };
 
 /** The schema comes first, then the safety of the whole. (rest-contract 1.1 steps 8 and 10) */
@@ -93,6 +99,12 @@ const ifMatchOf = ({ takes }: Route, { headers }: FastifyRequest): number | unde
 const unmatched = 'unmatched';
 
 const pathOf = (url: string): string => url.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
+
+const writeView = ({ answer, status }: Route, view: unknown, response: ServerResponse, requestId: string): void => {
+  if (answer === undefined) return writeNothing(response, requestId);
+  const etag = answer.version === undefined ? undefined : { etag: `"${answer.version(view)}"` };
+  write(response, status, requestId, successText(answer.present(view), requestId), etag);
+};
 
 export const createRest = ({ services, authenticate, assertTransport, metrics, log, ...serverOptions }: RestOptions): FastifyInstance => {
   const measured = (request: FastifyRequest, template: string, status: number): void =>
@@ -133,12 +145,6 @@ export const createRest = ({ services, authenticate, assertTransport, metrics, l
     measured(request, unmatched, status);
   });
 
-  const present = (route: Route, view: unknown, response: ServerResponse, requestId: string): void => {
-    if (route.answer === undefined) return writeNothing(response, requestId);
-    const { present, version } = route.answer;
-    const more = version === undefined ? undefined : { etag: `"${version(view)}"` };
-    write(response, route.status, requestId, successText(present(view), requestId), more);
-  };
 
   for (const route of routes) {
     const admit = createAdmission(route, { authenticate, assertTransport });
@@ -158,7 +164,7 @@ export const createRest = ({ services, authenticate, assertTransport, metrics, l
           body: checkedBody(route, request.body),
         });
         reply.hijack();
-        present(route, view, reply.raw, request.id);
+        writeView(route, view, reply.raw, request.id);
         measured(request, route.path, route.status);
       },
     });
