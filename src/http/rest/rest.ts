@@ -145,7 +145,6 @@ export const createRest = ({ services, authenticate, assertTransport, metrics, l
     measured(request, unmatched, status);
   });
 
-
   for (const route of routes) {
     const admit = createAdmission(route, { authenticate, assertTransport });
     app.route<{ Params: Record<string, string> }>({
