@@ -9,10 +9,10 @@ import type { Settlement } from '../runtime/worker.ts';
 import { bind, identityOf, retireAll, type AgentPass } from './agent-effects.ts';
 import { currentPolicy, requireActor } from './authorization.ts';
 import { dependencyUnavailable, refuse, retry } from './outcome.ts';
-import type { Record } from './pass.ts';
+import type { WorkRecord } from './pass.ts';
 import { isHere } from './plan.ts';
 
-const step = (reasonCode: string): Record => ({ outcome: 'success', reasonCode });
+const step = (reasonCode: string): WorkRecord => ({ outcome: 'success', reasonCode });
 
 const tearDown = async (pass: AgentPass, agent: PresentAgent, deletion: Deletion): Promise<void> => {
   const { driver } = pass.deps;

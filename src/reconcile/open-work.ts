@@ -14,7 +14,7 @@ import { runDeployment } from './deployment.ts';
 import { runMaintenance } from './maintenance.ts';
 import { runNamespaceDeletion, runNamespaceReady } from './namespace.ts';
 import type { FailureData } from './outcome.ts';
-import { openPass, type Asker, type Pass, type Record } from './pass.ts';
+import { openPass, type Asker, type Pass, type WorkRecord } from './pass.ts';
 import type { ReconcileDependencies } from './ports.ts';
 import { runStop } from './stop.ts';
 
@@ -38,8 +38,8 @@ export interface OpenWork {
   readonly deniedAction: string;
   readonly failedAction: string;
   run(): Promise<Settlement>;
-  record(command: EvidenceCommand, record: Record): Promise<void>;
-  fail(code: string, data: FailureData | undefined, record: Record): Promise<void>;
+  record(command: EvidenceCommand, record: WorkRecord): Promise<void>;
+  fail(code: string, data: FailureData | undefined, record: WorkRecord): Promise<void>;
 }
 
 interface Kind<C> {

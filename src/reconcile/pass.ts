@@ -20,7 +20,7 @@ export interface Asker {
 }
 
 /** The audit record of one append, without what every record of the work shares. */
-export interface Record {
+export interface WorkRecord {
   /** `reconcile`, or the name of the completion. */
   readonly action?: string;
   readonly outcome: 'success' | 'failure';
@@ -33,7 +33,7 @@ export interface Record {
   readonly deniedAction?: string;
 }
 
-export interface PassSubject {
+interface PassSubject {
   readonly work: ClaimedWork;
   readonly asker: Asker;
   readonly resource: ResourceRef;
@@ -42,7 +42,7 @@ export interface PassSubject {
 }
 
 /** The context of everything that is appended for a work item. */
-export const workContext = ({ work, asker, resource, policyRevision }: PassSubject, record: Record): CommandContext => {
+const workContext = ({ work, asker, resource, policyRevision }: PassSubject, record: WorkRecord): CommandContext => {
   const { action = 'reconcile', outcome, reasonCode, final, details, denial, deniedAction } = record;
   const shared = {
     resource,
@@ -80,9 +80,9 @@ export interface Pass<C> {
   /** Set by re-authorization; every later append records it. */
   policyRevision: number | null;
   /** Decides at the tail of the lane's stream and appends under the claim. @throws ClaimLost, Refusal of the decision */
-  append(command: C | EvidenceCommand, record: Record): Promise<void>;
+  append(command: C | EvidenceCommand, record: WorkRecord): Promise<void>;
   /** The same on another stream, where repeating it changes nothing. */
-  appendTo<S, D, E extends Message>(aggregate: Aggregate<S, D, E>, id: string, command: D, record: Record): Promise<void>;
+  appendTo<S, D, E extends Message>(aggregate: Aggregate<S, D, E>, id: string, command: D, record: WorkRecord): Promise<void>;
   /** One external effect, behind a renewed lease; what it throws is logged and judged. @throws ClaimLost, Ended */
   effect<T>(call: (options: EffectOptions) => Promise<T>, judge: (error: unknown) => Ended): Promise<T>;
   /** A named place at which a test may end the process. */
