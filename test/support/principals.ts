@@ -1,0 +1,90 @@
+/** The operator of a running application, as a process of its own beside it: makes further principals, and tells what the worker would have found. */
+import { agents, namespaces } from '../../src/aggregates.ts';
+import { createPostgresEventStore } from '../../src/event-store/postgres.ts';
+import { createOperator, type GrantedPermission, type Operator, type Scope } from '../../src/iam/operator.ts';
+import { systemContext } from '../../src/installation/bootstrap.ts';
+import type { ResourceKind } from '../../src/kernel/event.ts';
+import { workKey } from '../../src/kernel/work.ts';
+import { createDatabaseClock } from '../../src/postgres/clock.ts';
+import { createInstallationRow, createKeyRows } from '../../src/postgres/private-rows.ts';
+import { createStreams, type Streams } from '../../src/runtime/streams.ts';
+import type { TestApplication } from './app.ts';
+import { createClient, type Client } from './client.ts';
+
+export interface TestPrincipal {
+  readonly id: string;
+  readonly key: string;
+  readonly keyId: string;
+  readonly client: Client;
+  /** Grants through a Role and a binding of its own. Answers how to take the grant away again. */
+  grant(permissions: readonly GrantedPermission[], scope?: Scope): Promise<() => Promise<void>>;
+}
+
+export interface TestOperator extends Operator {
+  readonly installationId: string;
+  readonly streams: Streams;
+  /** A service principal that may do nothing yet, and its key. */
+  principal(place?: { readonly namespaceId?: string | undefined }): Promise<TestPrincipal>;
+  /** What the worker would say of a Namespace and of a deletion; for applications that run without one. */
+  readonly tell: {
+    namespaceReady(namespaceId: string): Promise<void>;
+    namespaceFailed(namespaceId: string): Promise<void>;
+    teardownFailed(agentId: string): Promise<void>;
+  };
+  close(): Promise<void>;
+}
+
+/** `agent:read` as the permission it stands for. */
+export const permissionOf = (text: string): GrantedPermission => {
+  const [resourceKind, action] = text.split(':');
+  return { action: action as GrantedPermission['action'], resourceKind: resourceKind as ResourceKind };
+};
+
+/** Opens the operator of an application; close it before the application's database is dropped. */
+export const openOperator = async ({ origin, database }: TestApplication): Promise<TestOperator> => {
+  const { pool, url } = database;
+  const clock = await createDatabaseClock(pool);
+  const store = createPostgresEventStore({ pool, url });
+  const installationId = await createInstallationRow(pool).id();
+  const streams = createStreams({ store, clock, prefix: `${installationId}.` });
+  const operator = createOperator({ streams, keyRows: createKeyRows(pool), clock, installationId });
+  const context = systemContext(installationId);
+
+  return {
+    ...operator,
+    installationId,
+    streams,
+    principal: async (place) => {
+      const id = await operator.createServicePrincipal(place);
+      const { text: key, keyId } = await operator.issueKey(id, { name: 'test', lifetimeMs: 3_600_000 });
+      return {
+        id,
+        key,
+        keyId,
+        client: createClient(origin, key),
+        grant: async (permissions, scope = {}) => {
+          const bindingId = await operator.bind(id, await operator.createRole(permissions), scope);
+          return () => operator.unbind(bindingId);
+        },
+      };
+    },
+    tell: {
+      namespaceReady: async (namespaceId) => {
+        const claim = { workKey: workKey.namespaceReady(namespaceId), claimToken: 'told' };
+        await streams.execute(namespaces, namespaceId, { type: 'MarkNamespaceReady', namespaceId, claim }, context);
+      },
+      namespaceFailed: async (namespaceId) => {
+        const claim = { workKey: workKey.namespaceReady(namespaceId), claimToken: 'told' };
+        await streams.execute(namespaces, namespaceId, { type: 'FailNamespace', namespaceId, claim, code: 'PROVISIONING_REJECTED' }, context);
+      },
+      teardownFailed: async (agentId) => {
+        const claim = { workKey: workKey.deletion(agentId), claimToken: 'told' };
+        await streams.execute(agents, agentId, { type: 'FailTeardown', claim, code: 'MAX_ATTEMPTS_EXHAUSTED' }, context);
+      },
+    },
+    close: async () => {
+      clock.close();
+      await store.close();
+    },
+  };
+};
