@@ -3,7 +3,6 @@ import type { Pool } from 'pg';
 import type { AgentEvent } from '../src/agent/messages.ts';
 import type { AgentRevisionSnapshotted, RevisionSettings } from '../src/agent-revision/messages.ts';
 import type { RevisionReads, RevisionView } from '../src/agent-revision/view.ts';
-import { canonicalText } from '../src/kernel/canonical.ts';
 import type { Unreadable } from '../src/kernel/codec.ts';
 import type { Projection } from '../src/runtime/projection.ts';
 import { page, pageValues, reader, visibilityValues, visible } from './reading.ts';
@@ -45,8 +44,8 @@ export const agentRevisionProjection: Projection<AgentEvent | AgentRevisionSnaps
           agent_id: snapshot.agentId,
           namespace_id: snapshot.namespaceId,
           number: snapshot.number,
-          snapshot: canonicalText(snapshot),
-          settings: canonicalText(settings),
+          snapshot: JSON.stringify(snapshot),
+          settings: JSON.stringify(settings),
         },
       },
     ],

@@ -3,7 +3,6 @@ import type { Pool } from 'pg';
 import type { AgentEvent } from '../src/agent/messages.ts';
 import type { AgentSettings, ExecutionMode } from '../src/agent/settings.ts';
 import type { AgentReads, AgentView } from '../src/agent/view.ts';
-import { canonicalText } from '../src/kernel/canonical.ts';
 import { isUnreadable, type Unreadable } from '../src/kernel/codec.ts';
 import type { Change, Projection } from '../src/runtime/projection.ts';
 import { page, pageValues, reader, visibilityValues, visible } from './reading.ts';
@@ -44,7 +43,7 @@ const settingsColumns = (settings: Settings): Partial<AgentRow> =>
     : Object.fromEntries(
         Object.entries(columnOf).flatMap(([member, column]) => {
           const value = settings[member as keyof AgentSettings];
-          return value === undefined ? [] : [[column, value === null ? null : canonicalText(value)]];
+          return value === undefined ? [] : [[column, value === null ? null : JSON.stringify(value)]];
         }),
       );
 

@@ -2,7 +2,6 @@
 import type { Pool } from 'pg';
 import type { ConfigurationEvent, ConfigurationSettings } from '../src/configuration/messages.ts';
 import type { ConfigurationReads, ConfigurationView } from '../src/configuration/view.ts';
-import { canonicalText } from '../src/kernel/canonical.ts';
 import type { Unreadable } from '../src/kernel/codec.ts';
 import type { NamespaceEvent } from '../src/namespace/messages.ts';
 import type { Projection } from '../src/runtime/projection.ts';
@@ -34,12 +33,12 @@ export const configurationProjection: Projection<ConfigurationEvent | NamespaceE
           namespace_id: data.namespaceId,
           kind: data.kind,
           generation: data.generation,
-          settings: canonicalText(data.settings),
+          settings: JSON.stringify(data.settings),
           created_at: envelope.occurredAt,
         },
       },
     ],
-    ConfigurationReplaced: ({ data }) => [{ patch: data.configurationId, set: { generation: data.generation, settings: canonicalText(data.settings) } }],
+    ConfigurationReplaced: ({ data }) => [{ patch: data.configurationId, set: { generation: data.generation, settings: JSON.stringify(data.settings) } }],
     ConfigurationDeleted: ({ data }) => [{ remove: data.configurationId }],
     ResourceRemoved: ({ data }) => (data.kind === 'configuration' ? [{ remove: data.id }] : []),
   },

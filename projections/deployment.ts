@@ -2,7 +2,7 @@
 import type { Pool } from 'pg';
 import type { AgentEvent } from '../src/agent/messages.ts';
 import type { DeploymentReads, DeploymentRecord, WorkStanding } from '../src/deployment/view.ts';
-import { canonicalText, type Json } from '../src/kernel/canonical.ts';
+import type { Json } from '../src/kernel/canonical.ts';
 import { workKey } from '../src/kernel/work.ts';
 import type { Change, Projection } from '../src/runtime/projection.ts';
 import { reader } from './reading.ts';
@@ -70,10 +70,10 @@ export const deploymentProjection: Projection<AgentEvent, DeploymentRow> = {
     WorkDeferred: evidence,
     WorkRetryScheduled: evidence,
     WorkClaimExpired: evidence,
-    DeploymentActivated: ({ data }) => ended(data.revisionId, data.code, { warnings: canonicalText(data.warnings) }),
+    DeploymentActivated: ({ data }) => ended(data.revisionId, data.code, { warnings: JSON.stringify(data.warnings) }),
     DeploymentSuperseded: ({ data }) => ended(data.revisionId, 'REVISION_SUPERSEDED'),
     DeploymentStopped: ({ data }) => ended(data.revisionId, 'REVISION_STOPPED'),
-    DeploymentFailed: ({ data }) => ended(data.revisionId, data.code, { result_data: data.data === undefined ? null : canonicalText(data.data) }),
+    DeploymentFailed: ({ data }) => ended(data.revisionId, data.code, { result_data: data.data === undefined ? null : JSON.stringify(data.data) }),
     AgentRemoved: ({ data }) => [{ removeWhere: { agent_id: data.agentId } }],
   },
 };

@@ -58,7 +58,6 @@ export const historyProjection: Projection<Message, HistoryRow> = {
       { on: ['namespace_id', 'position'], where: 'namespace_id is not null' },
       { on: ['agent_id', 'position'], where: 'agent_id is not null' },
       { on: ['type', 'position'] },
-      { on: ['stream', 'position'] },
     ],
   },
   on: ({ type, data, envelope, position, stream, kind, metadata }) => [
@@ -99,13 +98,20 @@ const view = (row: HistoryRow): HistoryEventView => {
   };
 };
 
+/** The streams of an Agent and of a Namespace are found by its id, which has an index. */
+const located = ({ stream, ...filter }: HistoryFilter): HistoryFilter => {
+  const [, kind, id] = /^(agent|namespace)-(.*)$/.exec(stream ?? '') ?? [];
+  return { ...filter, stream, agentId: filter.agentId ?? (kind === 'agent' ? id : undefined), namespaceId: filter.namespaceId ?? (kind === 'namespace' ? id : undefined) };
+};
+
 const conditions = { namespaceId: 'namespace_id = ', agentId: 'agent_id = ', types: 'type = any', stream: 'stream = ' } as const satisfies Record<keyof HistoryFilter, string>;
 
 export const historyReads = (pool: Pool): HistoryReads => {
   const read = reader(pool, historyProjection, view);
   return {
     byIds: (ids) => read({ name: 'by_ids', select: 'select * from history_v1 where id = any($1)', order: 'position' }, [ids]),
-    list: (filter, { after, limit }) => {
+    list: (asked, { after, limit }) => {
+      const filter = located(asked);
       // A statement for each set of members, so that each can use its index.
       const wanted = (Object.keys(conditions) as (keyof HistoryFilter)[]).filter((member) => filter[member] !== undefined);
       const where = wanted.map((member, index) => `and ${conditions[member]}($${index + 3})`).join(' ');

@@ -29,5 +29,3 @@ export const createReads = (pool: Pool) => ({
   deployments: deploymentReads(pool),
   history: historyReads(pool),
 });
-
-export type Reads = ReturnType<typeof createReads>;

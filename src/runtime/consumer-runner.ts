@@ -136,7 +136,7 @@ export const runConsumers = ({
 
   /** Says that the leader lives and, where the store has nothing beyond the members, that they stand at its end. */
   const beat = async (client: Client, members: readonly Member[]): Promise<void> => {
-    const head = await Promise.race([store.head(filter).catch(() => undefined), delay(headLimitMs, undefined)]);
+    const head = await Promise.race([store.head(filter).catch(() => undefined), delay(headLimitMs, undefined, { ref: false })]);
     if (head === null || (head !== undefined && members.every(({ checkpoint }) => hasPassed(checkpoint, head)))) {
       await touchCheckpoints(client, members);
       if (members.some(({ checkpoint }) => checkpoint !== null && (head === null || checkpoint.position > head))) await recognise(store, members.map(({ checkpoint }) => checkpoint));

@@ -5,7 +5,7 @@
 import type { Delivered, Handlers } from './consumer.ts';
 import type { Message } from '../kernel/decider.ts';
 
-/** Text sorts by code units, as positions must. Documents are canonical JSON in `text`. */
+/** Text sorts by code units, as positions must. Documents are JSON in `text`, their members in the order of the event. */
 export type ColumnType = 'text' | 'integer';
 
 type Value = string | number | null;

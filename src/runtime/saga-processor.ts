@@ -42,9 +42,10 @@ const changed = (before: Partial<ItemChange>, command: ItemCommand, revision: nu
 /** Ends claims, keeps what is undefined, and never applies an event twice. */
 const writeItems = `
   with change as (
-    select * from json_to_recordset($1::json) as change (
-      key text, lane text, kind text, namespace_id text, agent_id text, revision_id text, operation_id text, actor text, state text,
-      reason_code text, created_at timestamptz, completed_at timestamptz, restarted boolean, attempts integer, stream_revision bigint)),
+    select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+                         $10::text[], $11::timestamptz[], $12::timestamptz[], $13::boolean[], $14::integer[], $15::bigint[]) as change (
+      key, lane, kind, namespace_id, agent_id, revision_id, operation_id, actor, state,
+      reason_code, created_at, completed_at, restarted, attempts, stream_revision)),
   updated as (
     update work_item as item
        set state = coalesce(change.state, item.state), stream_revision = change.stream_revision, actor = coalesce(change.actor, item.actor),
@@ -85,24 +86,25 @@ const begin = () => {
     },
     write: async (client: ClientBase): Promise<void> => {
       if (items.size > 0) {
-        const rows = [...items].map(([key, { work, actor, state, code, createdAt, completedAt, isRestarted, attempts, revision }]) => ({
-          key,
-          lane: work?.lane,
-          kind: work?.kind,
-          namespace_id: work?.namespaceId,
-          agent_id: work?.agentId,
-          revision_id: work?.revisionId,
-          operation_id: work?.operationId,
-          actor,
-          state,
-          reason_code: code,
-          created_at: createdAt,
-          completed_at: completedAt,
-          restarted: isRestarted ?? false,
-          attempts,
-          stream_revision: revision,
-        }));
-        await client.query({ name: 'saga_write_items', text: writeItems, values: [JSON.stringify(rows)] });
+        const changes = [...items.values()];
+        const values = [
+          [...items.keys()],
+          changes.map(({ work }) => work?.lane),
+          changes.map(({ work }) => work?.kind),
+          changes.map(({ work }) => work?.namespaceId),
+          changes.map(({ work }) => work?.agentId),
+          changes.map(({ work }) => work?.revisionId),
+          changes.map(({ work }) => work?.operationId),
+          changes.map(({ actor }) => actor),
+          changes.map(({ state }) => state),
+          changes.map(({ code }) => code),
+          changes.map(({ createdAt }) => createdAt),
+          changes.map(({ completedAt }) => completedAt),
+          changes.map(({ isRestarted }) => isRestarted ?? false),
+          changes.map(({ attempts }) => attempts),
+          changes.map(({ revision }) => revision),
+        ];
+        await client.query({ name: 'saga_write_items', text: writeItems, values });
       }
       if (lanes.size > 0) {
         const rows = [...lanes].map(([lane, { keep, revision }]) => ({ lane, keep, stream_revision: revision }));

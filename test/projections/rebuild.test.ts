@@ -95,6 +95,7 @@ it('answers from the rows', async () => {
   expect(history.map(({ type }) => type)).toEqual(['AgentCreated', 'AgentRevisionSnapshotted', 'AgentRevisionAdmitted', 'AgentDeletionRequested', 'AgentTeardownFinished', 'AgentRemoved']);
   expect(history[0]).toMatchObject({ stream: 'agent-agt_3', revision: 0, schema: 1, namespaceId: 'ns_1', actor: { principalId: 'prn_author' }, data: { name: 'gone' } });
   expect((await reads.history.list({ stream: 'audit-w1', types: ['CommandFailed'] }, { after: null, limit: 9 })).rows).toHaveLength(1);
+  expect((await reads.history.list({ stream: 'agent-agt_3' }, { after: history[0]!.position, limit: 1 })).rows.map(({ type }) => type)).toEqual(['AgentRevisionAdmitted']);
   expect((await reads.history.byIds([history[1]!.id])).rows).toEqual([history[1]]);
   expect(agents.fresh).toBe(true);
 });

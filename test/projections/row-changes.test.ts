@@ -45,7 +45,7 @@ it('writes any sequence of changes set-wise as it would one by one', async () =>
       }
       expect(await rowsOf('together')).toEqual(await rowsOf('singly'));
     }),
-    { numRuns: 150, seed: 20260101 },
+    { numRuns: 80, seed: 20260101 },
   );
   client.release();
 });
