@@ -12,7 +12,7 @@ import { keyed } from './command.ts';
 import { Configuration } from './configuration.ts';
 import { connectionOf, pageOf } from './connection.ts';
 import { answered } from './loading.ts';
-import { agentPlace, keyOf, revisionPlace, revisionPlaceOf } from './place.ts';
+import { agentPlace, keyOf, placeOf, revisionPlace } from './place.ts';
 import { ConfigurationReadError, readError, saved } from './read-error.ts';
 import { reading } from './reading.ts';
 
@@ -29,7 +29,7 @@ export const AgentRevision = builder.loadableNode('AgentRevision', {
   description: 'What one deploy fixed, for ever.',
   id: { resolve: keyOfRevision },
   load: async (keys: string[], { reads, services, caller }): Promise<(RevisionView | Error)[]> =>
-    answered(keys, await reads.revisions.byIds(keys.map((key) => revisionPlaceOf(key).revisionId)), keyOfRevision, (key) => services.revisions.get(caller, revisionPlaceOf(key))),
+    answered(keys, await reads.revisions.byIds(keys.map((key) => placeOf.revision(key).revisionId)), keyOfRevision, (key) => services.revisions.get(caller, placeOf.revision(key))),
   fields: (t) => ({
     revisionId: t.exposeID('id', { description: 'Also the id of its deployment.' }),
     namespaceId: t.exposeID('namespaceId'),

@@ -1,5 +1,4 @@
 /** Agents in the schema: type, queries, commands. What hangs on their revisions is in agent-revision.ts and deployment.ts. */
-import type { AgentPlace } from '../src/agent/service.ts';
 import { createAgentInput, updateAgentInput } from '../src/agent/input.ts';
 import type { AgentView } from '../src/agent/view.ts';
 import { ref, type Permission } from '../src/iam/authorizer.ts';
@@ -10,14 +9,9 @@ import { Configuration } from './configuration.ts';
 import { connectionOf, oneMore, pageOf } from './connection.ts';
 import { answered } from './loading.ts';
 import { Namespace } from './namespace.ts';
-import { agentPlace, idsOf, keyOf, namespaceIdOf, rawOf } from './place.ts';
+import { agentPlace, keyOf, namespaceIdOf, placeOf, rawOf } from './place.ts';
 import { ConfigurationReadError, readError, saved } from './read-error.ts';
 import { reading } from './reading.ts';
-
-const placeOf = (key: string): AgentPlace => {
-  const [namespaceId, agentId] = idsOf(key, ['ns', 'agt']);
-  return { namespaceId: namespaceId!, agentId: agentId! };
-};
 
 const keyOfAgent = ({ namespaceId, id }: AgentView): string => keyOf(namespaceId, id);
 
@@ -55,7 +49,7 @@ export const Agent = builder.loadableNode('Agent', {
   description: 'A managed Agent: its draft, and what it should be doing.',
   id: { resolve: keyOfAgent },
   load: async (keys: string[], { reads, services, caller }): Promise<(AgentView | Error)[]> =>
-    answered(keys, await reads.agents.byIds(keys.map((key) => placeOf(key).agentId)), keyOfAgent, (key) => services.agents.get(caller, placeOf(key))),
+    answered(keys, await reads.agents.byIds(keys.map((key) => placeOf.agent(key).agentId)), keyOfAgent, (key) => services.agents.get(caller, placeOf.agent(key))),
   fields: (t) => ({
     agentId: t.exposeID('id'),
     namespaceId: t.exposeID('namespaceId'),

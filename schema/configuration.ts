@@ -1,19 +1,13 @@
 /** Configurations in the schema: type, query, commands. */
 import { createConfigurationInput, updateConfigurationInput } from '../src/configuration/input.ts';
-import type { ConfigurationPlace } from '../src/configuration/service.ts';
 import type { ConfigurationView } from '../src/configuration/view.ts';
 import { builder } from './builder.ts';
 import { contentOf } from './command.ts';
 import { answered } from './loading.ts';
 import { Namespace } from './namespace.ts';
-import { configurationPlace, idsOf, keyOf, namespaceIdOf } from './place.ts';
-import { reading } from './reading.ts';
+import { configurationPlace, keyOf, namespaceIdOf, placeOf } from './place.ts';
 import { ConfigurationReadError, readError, saved } from './read-error.ts';
-
-const placeOf = (key: string): ConfigurationPlace => {
-  const [namespaceId, configurationId] = idsOf(key, ['ns', 'cfg']);
-  return { namespaceId: namespaceId!, configurationId: configurationId! };
-};
+import { reading } from './reading.ts';
 
 const keyOfConfiguration = ({ namespaceId, id }: ConfigurationView): string => keyOf(namespaceId, id);
 
@@ -23,7 +17,7 @@ export const Configuration = builder.loadableNode('Configuration', {
   description: 'A native document that Agents run with.',
   id: { resolve: keyOfConfiguration },
   load: async (keys: string[], { reads, services, caller }): Promise<(ConfigurationView | Error)[]> =>
-    answered(keys, await reads.configurations.byIds(keys.map((key) => placeOf(key).configurationId)), keyOfConfiguration, (key) => services.configurations.get(caller, placeOf(key))),
+    answered(keys, await reads.configurations.byIds(keys.map((key) => placeOf.configuration(key).configurationId)), keyOfConfiguration, (key) => services.configurations.get(caller, placeOf.configuration(key))),
   fields: (t) => ({
     configurationId: t.exposeID('id'),
     namespaceId: t.exposeID('namespaceId'),

@@ -3,7 +3,8 @@ import type { PageRequest } from '../src/agent/view.ts';
 import { invalidRequest } from '../src/kernel/parse.ts';
 
 const pageSize = 20;
-const largestPage = 100;
+/** Also the most nodes that can be asked for by id at once. */
+export const largestPage = 100;
 
 export interface PageArgs {
   readonly first?: number | null | undefined;

@@ -9,10 +9,10 @@ import { Agent } from './agent.ts';
 import { builder, type Context } from './builder.ts';
 import { deploymentStates } from './deployment-states.ts';
 import { answered } from './loading.ts';
-import { keyOf, revisionPlace, revisionPlaceOf, type Located } from './place.ts';
+import { keyOf, placeOf, revisionPlace, type Located } from './place.ts';
 import { reading } from './reading.ts';
 
-const placeOf = ({ namespaceId, agentId, deploymentId }: DeploymentView): RevisionPlace => ({ namespaceId, agentId, revisionId: deploymentId });
+const placeOfDeployment = ({ namespaceId, agentId, deploymentId }: DeploymentView): RevisionPlace => ({ namespaceId, agentId, revisionId: deploymentId });
 
 const keyOfDeployment = ({ namespaceId, agentId, deploymentId }: DeploymentView): string => keyOf(namespaceId, agentId, deploymentId);
 
@@ -47,8 +47,8 @@ export const Deployment = builder.loadableNode('Deployment', {
   description: 'What became of one deploy: its status, and how far it has come.',
   id: { resolve: keyOfDeployment },
   load: async (keys: string[], { reads, services, caller }): Promise<(DeploymentView | Error)[]> => {
-    const { rows, fresh } = await reads.deployments.byIds(keys.map((key) => revisionPlaceOf(key).revisionId));
-    return answered(keys, { rows: rows.map(view), fresh }, keyOfDeployment, (key) => services.revisions.deployment(caller, revisionPlaceOf(key)));
+    const { rows, fresh } = await reads.deployments.byIds(keys.map((key) => placeOf.revision(key).revisionId));
+    return answered(keys, { rows: rows.map(view), fresh }, keyOfDeployment, (key) => services.revisions.deployment(caller, placeOf.revision(key)));
   },
   fields: (t) => ({
     deploymentId: t.exposeID('deploymentId', { description: 'Also the id of its revision.' }),
@@ -62,7 +62,7 @@ export const Deployment = builder.loadableNode('Deployment', {
     revision: t.field({
       type: AgentRevision,
       nullable: true,
-      authScopes: (deployment) => ({ reads: reading.revision(placeOf(deployment)) }),
+      authScopes: (deployment) => ({ reads: reading.revision(placeOfDeployment(deployment)) }),
       resolve: keyOfDeployment,
     }),
     agent: t.field({
@@ -106,7 +106,7 @@ builder.objectField(Agent, 'latestDeployment', (t) =>
       const latest = await latestOf(context).load({ namespaceId, agentId: id });
       if (latest === null) return null;
       // Which one it is, is known only now; it is judged before it is shown.
-      const operation = reading.deployment(placeOf(latest));
+      const operation = reading.deployment(placeOfDeployment(latest));
       await context.authorizer.require(context.caller, operation, [['read', operation.resource]]);
       return latest;
     },

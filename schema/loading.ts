@@ -8,5 +8,5 @@ import type { Reading } from '../src/runtime/reading.ts';
 export const answered = <View>(keys: readonly string[], { rows, fresh }: Reading<View>, keyOfRow: (row: View) => string, fold: (key: string) => Promise<View>): Promise<(View | Error)[]> => {
   const usable = fresh || keys.length > 1 ? rows : [];
   const found = new Map(usable.map((row) => [keyOfRow(row), row]));
-  return Promise.all(keys.map((key) => found.get(key) ?? fold(key).catch((error: unknown) => error as Error)));
+  return Promise.all(keys.map(async (key) => found.get(key) ?? fold(key).catch((error: unknown) => error as Error)));
 };

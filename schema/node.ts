@@ -1,66 +1,58 @@
 /** The Relay entry points: any resource by its global id, each judged as its own read. */
 import { brandWithType } from '@pothos/core';
-import { decodeGlobalID } from '@pothos/plugin-relay';
 import type { Operation } from '../src/iam/authorizer.ts';
 import { invalidRequest } from '../src/kernel/parse.ts';
 import { AgentRevision } from './agent-revision.ts';
 import { Agent } from './agent.ts';
 import { builder, type Context } from './builder.ts';
 import { Configuration } from './configuration.ts';
+import { largestPage } from './connection.ts';
 import { Deployment } from './deployment.ts';
 import { HistoryEvent, readingEvent } from './history.ts';
 import { Namespace } from './namespace.ts';
-import { idsOf, revisionPlaceOf } from './place.ts';
+import { globalId, malformed, placeOf } from './place.ts';
 import { reading } from './reading.ts';
 
+/** Judges what a key names, and loads it. */
 type Find = (context: Context, key: string) => Promise<object>;
 
-const require = ({ authorizer, caller }: Context, operation: Operation) => authorizer.require(caller, operation, [['read', operation.resource]]);
+const judge = ({ authorizer, caller }: Context, operation: Operation) => authorizer.require(caller, operation, [['read', operation.resource]]);
 
-const nodes: Readonly<Record<string, Find>> = {
+const finders: Readonly<Record<string, Find>> = {
   Namespace: async (context, key) => {
-    const [namespaceId] = idsOf(key, ['ns']);
-    await require(context, reading.namespace(namespaceId!));
+    await judge(context, reading.namespace(placeOf.namespace(key).namespaceId));
     return Namespace.getDataloader(context).load(key);
   },
   Configuration: async (context, key) => {
-    const [namespaceId, configurationId] = idsOf(key, ['ns', 'cfg']);
-    await require(context, reading.configuration({ namespaceId: namespaceId!, configurationId: configurationId! }));
+    await judge(context, reading.configuration(placeOf.configuration(key)));
     return Configuration.getDataloader(context).load(key);
   },
   Agent: async (context, key) => {
-    const [namespaceId, agentId] = idsOf(key, ['ns', 'agt']);
-    await require(context, reading.agent({ namespaceId: namespaceId!, agentId: agentId! }));
+    await judge(context, reading.agent(placeOf.agent(key)));
     return Agent.getDataloader(context).load(key);
   },
   AgentRevision: async (context, key) => {
-    await require(context, reading.revision(revisionPlaceOf(key)));
+    await judge(context, reading.revision(placeOf.revision(key)));
     return AgentRevision.getDataloader(context).load(key);
   },
   Deployment: async (context, key) => {
-    await require(context, reading.deployment(revisionPlaceOf(key)));
+    await judge(context, reading.deployment(placeOf.revision(key)));
     return Deployment.getDataloader(context).load(key);
   },
   HistoryEvent: async (context, key) => {
-    const event = await HistoryEvent.getDataloader(context).load(key).catch(() => undefined);
-    await require(context, await readingEvent(context, event));
-    return HistoryEvent.getDataloader(context).load(key);
+    const events = HistoryEvent.getDataloader(context);
+    // Whose history it belongs to, only the event itself knows; one that does not exist is judged as the Installation's.
+    await judge(context, await readingEvent(context, await events.load(key).catch(() => undefined)));
+    return events.load(key);
   },
 };
 
 const find = async (context: Context, id: string, argument: string): Promise<object> => {
-  const malformed = invalidRequest([{ path: `/${argument}`, code: 'INVALID_FORMAT' }]);
-  const { typename, id: key } = ((): { typename: string; id: string } => {
-    try {
-      return decodeGlobalID(id);
-    } catch {
-      throw malformed;
-    }
-  })();
-  const node = nodes[typename];
-  if (node === undefined) throw malformed;
-  const found = await node(context, key);
-  brandWithType(found, typename as never);
+  const named = globalId(id);
+  const finder = named === undefined ? undefined : finders[named.typename];
+  if (named === undefined || finder === undefined) throw malformed(argument);
+  const found = await finder(context, named.key);
+  brandWithType(found, named.typename as never);
   return found;
 };
 
@@ -75,6 +67,9 @@ builder.queryFields((t) => ({
     type: [builder.nodeInterfaceRef()],
     nullable: { list: false, items: true },
     args: { ids: t.arg.idList({ required: true }) },
-    resolve: (_, { ids }, context) => ids.map((id, index) => find(context, id, `ids/${index}`)),
+    resolve: (_, { ids }, context) => {
+      if (ids.length > largestPage) throw invalidRequest([{ path: '/ids', code: 'INVALID_VALUE' }]);
+      return ids.map((id, index) => find(context, id, `ids/${index}`));
+    },
   }),
 }));

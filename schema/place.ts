@@ -6,7 +6,7 @@ import { decodeGlobalID } from '@pothos/plugin-relay';
 import type { RevisionPlace } from '../src/agent-revision/service.ts';
 import type { AgentPlace } from '../src/agent/service.ts';
 import type { ConfigurationPlace } from '../src/configuration/service.ts';
-import { ref, type Operation, type Permission } from '../src/iam/authorizer.ts';
+import { ref, type Permission } from '../src/iam/authorizer.ts';
 import { Refusal } from '../src/kernel/errors.ts';
 import type { ResourceKind } from '../src/kernel/event.ts';
 import { isId, type Prefix } from '../src/kernel/ids.ts';
@@ -16,23 +16,46 @@ import type { Context } from './builder.ts';
 /** The part of a global id after its type: the ids of a place, outermost first. */
 export const keyOf = (...ids: readonly string[]): string => ids.join('/');
 
-const malformed = (argument: string): Refusal => invalidRequest([{ path: `/${argument}`, code: 'INVALID_FORMAT' }]);
+export const malformed = (argument: string): Refusal => invalidRequest([{ path: `/${argument}`, code: 'INVALID_FORMAT' }]);
 
 /** The ids of a key, checked one by one. @throws Refusal INVALID_REQUEST */
-export const idsOf = (key: string, prefixes: readonly Prefix[], argument = 'id'): readonly string[] => {
+const idsOf = (key: string, ...prefixes: readonly Prefix[]): readonly string[] => {
   const ids = key.split('/');
-  if (ids.length !== prefixes.length || !ids.every((id, index) => isId(prefixes[index]!, id))) throw malformed(argument);
+  if (ids.length !== prefixes.length || !ids.every((id, index) => isId(prefixes[index]!, id))) throw malformed('id');
   return ids;
 };
 
-/** The key inside a global id of this type, or undefined for a text that is none. */
-const keyInside = (text: string, typename: string): string | undefined => {
+/** The place a key names. @throws Refusal INVALID_REQUEST */
+export const placeOf = {
+  namespace: (key: string): { readonly namespaceId: string } => ({ namespaceId: idsOf(key, 'ns')[0]! }),
+  configuration: (key: string): ConfigurationPlace => {
+    const [namespaceId, configurationId] = idsOf(key, 'ns', 'cfg');
+    return { namespaceId: namespaceId!, configurationId: configurationId! };
+  },
+  agent: (key: string): AgentPlace => {
+    const [namespaceId, agentId] = idsOf(key, 'ns', 'agt');
+    return { namespaceId: namespaceId!, agentId: agentId! };
+  },
+  revision: (key: string): RevisionPlace => {
+    const [namespaceId, agentId, revisionId] = idsOf(key, 'ns', 'agt', 'rev');
+    return { namespaceId: namespaceId!, agentId: agentId!, revisionId: revisionId! };
+  },
+} as const;
+
+/** The type and the key in a global id; undefined for any other text. */
+export const globalId = (text: string): { readonly typename: string; readonly key: string } | undefined => {
   try {
-    const decoded = decodeGlobalID(text);
-    return decoded.typename === typename ? decoded.id : undefined;
+    const { typename, id } = decodeGlobalID(text);
+    return { typename, key: id };
   } catch {
-    return undefined; // not a global id at all
+    return undefined; // what is no global id, may still be a raw one
   }
+};
+
+/** The key inside a global id of this type. */
+const keyInside = (text: string, typename: string): string | undefined => {
+  const found = globalId(text);
+  return found?.typename === typename ? found.key : undefined;
 };
 
 /** The raw id in a global id of this type; any other text as it is. */
@@ -47,6 +70,7 @@ export const rawId = (text: string, typename: string, prefix: Prefix, argument: 
 
 export const namespaceIdOf = (text: string, argument = 'id'): string => rawId(text, 'Namespace', 'ns', argument);
 
+/** How an argument names a resource inside a Namespace. */
 export interface Located {
   readonly id: string;
   /** Saves a look-up for a raw id, and places one the read models do not know yet. */
@@ -67,58 +91,43 @@ const everywhere = '*';
 const nowhere = async ({ authorizer, caller }: Context, kind: ResourceKind, id: string, { action, permission }: Intent): Promise<Refusal> => {
   const notFound = new Refusal('NOT_FOUND', 'The resource was not found');
   if (await authorizer.permits(caller, permission, ref.in(kind, everywhere, id))) return notFound;
-  const operation: Operation = { action, resource: { kind, id } };
-  const refused: Permission = [permission, operation.resource];
-  await authorizer.require(caller, operation, [refused]);
+  const resource = { kind, id };
+  await authorizer.require(caller, { action, resource }, [[permission, resource]]);
   return notFound;
 };
 
+/** A raw id's Namespace: the one it came with, else the one the caller's key is frozen to. */
 const namespaceOf = ({ caller }: Context, { namespaceId }: Located): string | undefined =>
   namespaceId == null ? caller.keyNamespaceId : namespaceIdOf(namespaceId, 'namespaceId');
 
 /** Where an Agent is. @throws Refusal INVALID_REQUEST, FORBIDDEN, NOT_FOUND */
 export const agentPlace = async (context: Context, located: Located, intent: Intent): Promise<AgentPlace> => {
   const key = keyInside(located.id, 'Agent');
-  if (key !== undefined) {
-    const [namespaceId, agentId] = idsOf(key, ['ns', 'agt']);
-    return { namespaceId: namespaceId!, agentId: agentId! };
-  }
+  if (key !== undefined) return placeOf.agent(key);
   const agentId = rawId(located.id, 'Agent', 'agt', 'id');
-  const namespaceId = namespaceOf(context, located);
-  if (namespaceId !== undefined) return { namespaceId, agentId };
-  const [row] = (await context.reads.agents.byIds([agentId])).rows;
-  if (row === undefined) throw await nowhere(context, 'agent', agentId, intent);
-  return { namespaceId: row.namespaceId, agentId };
+  const namespaceId = namespaceOf(context, located) ?? (await context.reads.agents.byIds([agentId])).rows[0]?.namespaceId;
+  if (namespaceId === undefined) throw await nowhere(context, 'agent', agentId, intent);
+  return { namespaceId, agentId };
 };
 
 /** Where a Configuration is. @throws Refusal INVALID_REQUEST, FORBIDDEN, NOT_FOUND */
 export const configurationPlace = async (context: Context, located: Located, intent: Intent): Promise<ConfigurationPlace> => {
   const key = keyInside(located.id, 'Configuration');
-  if (key !== undefined) {
-    const [namespaceId, configurationId] = idsOf(key, ['ns', 'cfg']);
-    return { namespaceId: namespaceId!, configurationId: configurationId! };
-  }
+  if (key !== undefined) return placeOf.configuration(key);
   const configurationId = rawId(located.id, 'Configuration', 'cfg', 'id');
-  const namespaceId = namespaceOf(context, located);
-  if (namespaceId !== undefined) return { namespaceId, configurationId };
-  const [row] = (await context.reads.configurations.byIds([configurationId])).rows;
-  if (row === undefined) throw await nowhere(context, 'configuration', configurationId, intent);
-  return { namespaceId: row.namespaceId, configurationId };
-};
-
-export const revisionPlaceOf = (key: string): RevisionPlace => {
-  const [namespaceId, agentId, revisionId] = idsOf(key, ['ns', 'agt', 'rev']);
-  return { namespaceId: namespaceId!, agentId: agentId!, revisionId: revisionId! };
+  const namespaceId = namespaceOf(context, located) ?? (await context.reads.configurations.byIds([configurationId])).rows[0]?.namespaceId;
+  if (namespaceId === undefined) throw await nowhere(context, 'configuration', configurationId, intent);
+  return { namespaceId, configurationId };
 };
 
 /** Where an AgentRevision, and the Deployment that shares its id, is. @throws Refusal INVALID_REQUEST, FORBIDDEN, NOT_FOUND */
 export const revisionPlace = async (context: Context, typename: 'AgentRevision' | 'Deployment', located: Located, intent: Intent): Promise<RevisionPlace> => {
   const key = keyInside(located.id, typename);
-  if (key !== undefined) return revisionPlaceOf(key);
+  if (key !== undefined) return placeOf.revision(key);
   const revisionId = rawId(located.id, typename, 'rev', 'id');
   const namespaceId = namespaceOf(context, located);
   if (namespaceId !== undefined && located.agentId != null) return { namespaceId, agentId: rawId(located.agentId, 'Agent', 'agt', 'agentId'), revisionId };
   const [row] = (await context.reads.revisions.byIds([revisionId])).rows;
   if (row === undefined) throw await nowhere(context, 'agent_revision', revisionId, intent);
-  return { namespaceId: row.namespaceId, agentId: row.agentId, revisionId };
+  return { namespaceId: namespaceId ?? row.namespaceId, agentId: row.agentId, revisionId };
 };

@@ -1,0 +1,109 @@
+/** GraphQL over HTTP: who is let in before a document is looked at, what is taken, and what is shown of failures. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createWorld, type World } from './world.ts';
+
+let world: World;
+let production: World;
+
+beforeAll(async () => {
+  [world, production] = await Promise.all([createWorld(), createWorld({ mode: 'production' })]);
+});
+afterAll(() => Promise.all([world.close(), production.close()]));
+
+const post = (body: unknown, headers: Record<string, string> = {}, at: World = world) =>
+  fetch(at.edge.endpoint, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-api-key': at.adminKey, ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+
+interface Problem {
+  readonly message: string;
+  readonly extensions: { readonly code: string; readonly status: number; readonly requestId: string };
+}
+
+const problemOf = async (response: Response): Promise<Problem['extensions']> => {
+  const { errors } = (await response.json()) as { errors: readonly Problem[] };
+  expect(errors).toHaveLength(1);
+  return errors[0]!.extensions;
+};
+
+const introspection = { query: '{ __schema { queryType { name } } }' };
+
+describe('a request', () => {
+  it('needs a caller before its document is parsed', async () => {
+    for (const body of [introspection, { query: '{ not a document' }, 'no json']) {
+      const response = await post(body, { 'x-api-key': 'exk.unknown' });
+      expect(response.status).toBe(401);
+      expect(await problemOf(response)).toMatchObject({ code: 'UNAUTHENTICATED', status: 401, requestId: response.headers.get('x-request-id') });
+    }
+    const withBearer = await post(introspection, { authorization: 'Bearer x' });
+    expect(withBearer.status).toBe(401);
+    expect(await (await post(introspection)).json()).toEqual({ data: { __schema: { queryType: { name: 'Query' } } } });
+  });
+
+  it('carries the same headers whether it succeeds or fails', async () => {
+    for (const response of [await post(introspection), await post('{')]) {
+      expect(response.headers.get('cache-control')).toBe('no-store');
+      expect(response.headers.get('x-content-type-options')).toBe('nosniff');
+      expect(response.headers.get('x-request-id')).toMatch(/^req_/);
+    }
+  });
+
+  it.each([
+    ['text', 415, 'UNSUPPORTED_MEDIA_TYPE', { query: '{ __typename }' }, { 'content-type': 'text/plain' }],
+    ['multipart', 415, 'UNSUPPORTED_MEDIA_TYPE', '--x', { 'content-type': 'multipart/form-data; boundary=x' }],
+    ['a batch', 400, 'INVALID_REQUEST', [introspection, introspection], {}],
+    ['no JSON', 400, 'INVALID_REQUEST', '{', {}],
+    ['no operation', 400, 'INVALID_REQUEST', { variables: {} }, {}],
+    ['too much', 413, 'PAYLOAD_TOO_LARGE', `{"query":"${'x'.repeat(1024 * 1024)}"}`, {}],
+  ])('with %s is refused', async (_, status, code, body, headers) => {
+    const response = await post(body, headers);
+    expect(response.status).toBe(status);
+    expect((await problemOf(response)).code).toBe(code);
+  });
+
+  it('with a document that does not fit the schema is the caller\'s error', async () => {
+    for (const body of [{ query: '{ lobster }' }, { query: '{' }, { query: 'query ($id: ID!) { node(id: $id) { id } }', variables: {} }]) expect((await problemOf(await post(body))).code).toBe('INVALID_REQUEST');
+  });
+
+  it('by GET runs nothing', async () => {
+    for (const query of ['{__typename}', 'mutation{createNamespace(input:{name:"x"}){__typename}}']) {
+      const response = await fetch(`${production.edge.endpoint}?query=${encodeURIComponent(query)}`, { headers: { 'x-api-key': production.adminKey } });
+      expect(response.status).toBe(405);
+      expect(response.headers.get('allow')).toBe('POST');
+      expect((await problemOf(response)).code).toBe('METHOD_NOT_ALLOWED');
+    }
+  });
+});
+
+describe('the GraphiQL page', () => {
+  it('is served in development, without a caller, and loads nothing from another host', async () => {
+    const response = await fetch(world.edge.endpoint, { headers: { accept: 'text/html' } });
+    expect(response.status).toBe(200);
+    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(response.headers.get('content-security-policy')).toContain("default-src 'none'; connect-src 'self'");
+    const html = await response.text();
+    expect(html).toContain('GraphiQL');
+    expect(html).not.toMatch(/unpkg|jsdelivr|cdnjs|esm\.sh|googleapis/);
+    const markup = html.replaceAll(/<script>[\s\S]*<\/script>/g, '');
+    expect(markup).not.toMatch(/(?:src|href|url|@import)\s*[=(]?\s*["'(]?\s*(?:https?:)?\/\//);
+    expect(html).not.toMatch(/<(?:script|link|img|iframe)[^>]+(?:src|href)\s*=\s*["']?(?:https?:)?\/\//);
+  });
+});
+
+describe('a fault', () => {
+  it('is masked, and logged once with its cause', async () => {
+    const { services } = world;
+    const { get } = services.installation;
+    Object.assign(services.installation, { get: () => Promise.reject(new Error('the secret of the sea')) });
+    const response = await post({ query: '{ installation { name } }' });
+    Object.assign(services.installation, { get });
+    const text = await response.text();
+    expect(text).not.toContain('secret of the sea');
+    const { data, errors } = JSON.parse(text) as { data: unknown; errors: readonly Problem[] };
+    expect(data).toEqual({ installation: null });
+    expect(errors[0]?.extensions).toMatchObject({ code: 'INTERNAL_ERROR', status: 500, requestId: response.headers.get('x-request-id') });
+    expect(world.log).toEqual([expect.objectContaining({ requestId: response.headers.get('x-request-id'), error: expect.objectContaining({ message: 'the secret of the sea' }) as unknown })]);
+  });
+});

@@ -1,0 +1,217 @@
+/** The GraphQL edge over real stores and read models, without worker and children: what an Agent becomes is told by the test. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { print } from 'graphql';
+import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
+import type pg from 'pg';
+import { createReads } from '../../projections/index.ts';
+import { iam, namespaces } from '../../src/aggregates.ts';
+import { createAuditLog } from '../../src/audit/audit-log.ts';
+import { createPostgresEventStore } from '../../src/event-store/postgres.ts';
+import { createGraphqlHandler } from '../../src/http/graphql.ts';
+import { createAuthenticate } from '../../src/iam/authenticate.ts';
+import { createAuthorizer } from '../../src/iam/authorizer.ts';
+import { createKeys, newKey } from '../../src/iam/keys.ts';
+import type { Metadata } from '../../src/kernel/event.ts';
+import { newId } from '../../src/kernel/ids.ts';
+import { workKey } from '../../src/kernel/work.ts';
+import { createDatabaseClock } from '../../src/postgres/clock.ts';
+import { createKeyRows } from '../../src/postgres/private-rows.ts';
+import { openPool } from '../../src/postgres/pool.ts';
+import { checkpointChannel } from '../../src/runtime/consumer-checkpoint.ts';
+import { listen } from '../../src/runtime/notifications.ts';
+import { createReadYourWrite } from '../../src/runtime/read-your-write.ts';
+import { createStreams, type CommandContext } from '../../src/runtime/streams.ts';
+import { createWorkQueue, workChannel } from '../../src/runtime/work-queue.ts';
+import { createServices } from '../../src/services.ts';
+import { createLogger } from '../../src/telemetry/logger.ts';
+import { productConsumers, startConsumers } from '../support/consumers.ts';
+import { createDatabase } from '../support/database.ts';
+import { createFakeDriver } from '../support/fake-driver.ts';
+import { prefix } from '../support/write-history.ts';
+
+export const installationId = prefix.slice(0, -1);
+const context: CommandContext = { actor: { principalId: 'system', kind: 'system' }, requestId: null, correlationId: 'test', causationId: null, policyRevision: null };
+
+export interface Answer<T> {
+  readonly data: T;
+  readonly errors?: readonly { readonly message: string; readonly path?: readonly (string | number)[]; readonly extensions: { readonly code: string; readonly status: number; readonly requestId: string; readonly details?: unknown } }[];
+}
+
+/** A permission, and what it covers: one resource, one Namespace, or without a place everything. */
+export interface GrantSpec {
+  readonly action: string;
+  readonly resourceKind: string;
+  readonly namespaceId?: string;
+  readonly resourceId?: string;
+}
+
+/** Counts the statements that go through a pool, until asked. */
+const counted = (pool: pg.Pool) => {
+  let count = 0;
+  const query = pool.query.bind(pool) as (...args: unknown[]) => unknown;
+  const counting = new Proxy(pool, {
+    get: (target, name) => (name === 'query' ? (...args: unknown[]) => (count++, query(...args)) : (Reflect.get(target, name, target) as unknown)),
+  });
+  return { pool: counting, take: () => [count, (count = 0)][0] };
+};
+
+export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'development' | 'production' } = {}) => {
+  const database = await createDatabase();
+  const { url } = database;
+  const background = openPool({ url });
+  const store = createPostgresEventStore({ pool: background, url });
+  const consumers = startConsumers(database, store);
+  const notifications = listen(url, [checkpointChannel, workChannel]);
+  const clock = await createDatabaseClock(background);
+  const log: Record<string, unknown>[] = [];
+
+  /** A whole API process, its caches cold. */
+  const openEdge = async () => {
+    const { pool, take } = counted(database.pool);
+    const edgeStore = createPostgresEventStore({ pool, url });
+    const streams = createStreams({ store: edgeStore, clock, prefix });
+    const audit = createAuditLog(streams);
+    const authorizer = createAuthorizer({ streams, audit });
+    const core = { streams, authorizer, audit, waitFor: createReadYourWrite(background, productConsumers, notifications).waitFor };
+    const reads = createReads(pool);
+    let watches = 0;
+    const services = createServices({ core, reads, compute: createFakeDriver(), installationId });
+    const handler = createGraphqlHandler({
+      services,
+      core,
+      reads,
+      authenticate: createAuthenticate({ authorizer, keys: createKeys(createKeyRows(pool)), clock }),
+      log: createLogger({ level: 'warn', to: { write: (line) => void log.push(JSON.parse(line) as Record<string, unknown>) } }),
+      settings: { mode },
+      changes: {
+        subscribe: (listener) => {
+          watches++;
+          const ends = [checkpointChannel, workChannel].map((channel) => notifications.on(channel, listener));
+          return () => {
+            watches--;
+            ends.forEach((end) => end());
+          };
+        },
+      },
+    });
+    const server: Server = createServer((request, response) => void handler(request, response));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+    return {
+      endpoint,
+      handler,
+      streams,
+      core,
+      services,
+      takeStatements: take,
+      /** Whether the watch of deployments turns. */
+      isWatching: () => watches > 0,
+      close: async () => {
+        handler.close();
+        server.closeIdleConnections();
+        await new Promise((resolve) => server.close(resolve));
+        await edgeStore.close();
+      },
+    };
+  };
+  const edge = await openEdge();
+  const { streams } = edge;
+
+  /** A service principal with these grants and a key of its own. */
+  const addPrincipal = async (grants: readonly GrantSpec[]) => {
+    const servicePrincipalId = newId('spn');
+    const { keyId, text, secretHash } = newKey();
+    await streams.execute(iam, '', { type: 'CreateServicePrincipal', servicePrincipalId }, context);
+    const bindingIds: string[] = [];
+    for (const { action, resourceKind, namespaceId, resourceId } of grants) {
+      const roleId = newId('role');
+      const bindingId = newId('bnd');
+      await streams.execute(iam, '', { type: 'CreateRole', role: { roleId, permissions: [{ action, resourceKind }] } }, context);
+      await streams.execute(
+        iam,
+        '',
+        {
+          type: 'CreateAccessBinding',
+          binding: { bindingId, subjectKind: 'identity', subjectId: servicePrincipalId, roleId, ...(namespaceId !== undefined && { namespaceId }), ...(resourceId !== undefined && { resourceKind, resourceId }) },
+        },
+        context,
+      );
+      bindingIds.push(bindingId);
+    }
+    await createKeyRows(background).insert(keyId, servicePrincipalId, secretHash);
+    await streams.execute(iam, '', { type: 'IssueServiceKey', key: { keyId, servicePrincipalId, name: 'test', expiresAt: '2999-01-01T00:00:00.000Z' } }, context);
+    return {
+      key: text,
+      servicePrincipalId,
+      removeGrant: (index: number) => streams.execute(iam, '', { type: 'DeleteAccessBinding', bindingId: bindingIds[index]! }, context),
+    };
+  };
+
+  const everything = ['installation', 'namespace', 'configuration', 'agent', 'agent_revision', 'audit'];
+  const actions = ['create', 'read', 'update', 'delete', 'deploy', 'operate', 'administer'];
+  const administrator = newId('spn');
+  const key = newKey();
+  const roleId = newId('role');
+  await streams.execute(
+    iam,
+    '',
+    {
+      type: 'BootstrapInstallation',
+      data: {
+        installationId,
+        name: 'Exuvia',
+        administrator: { principalId: newId('prn'), issuer: 'local', subject: 'admin' },
+        servicePrincipal: { servicePrincipalId: administrator },
+        role: { roleId, name: 'Administrator', permissions: everything.flatMap((resourceKind) => actions.map((action) => ({ action, resourceKind }))) },
+        bindings: [{ bindingId: newId('bnd'), subjectKind: 'identity', subjectId: administrator, roleId }],
+        serviceKey: { keyId: key.keyId, servicePrincipalId: administrator, name: 'bootstrap', expiresAt: '2999-01-01T00:00:00.000Z' },
+        defaultNamespaceId: newId('ns'),
+      },
+    },
+    context,
+  );
+  await createKeyRows(background).insert(key.keyId, administrator, key.secretHash);
+
+  const queue = createWorkQueue(background, { leaseDurationMs: 1_500, maxAttempts: 4 });
+
+  const send = async <Result, Variables>(document: TypedDocumentNode<Result, Variables>, variables: Variables, as: string = key.text, endpoint: string = edge.endpoint): Promise<Answer<Result>> => {
+    const response = await fetch(endpoint, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-api-key': as },
+      body: JSON.stringify({ query: print(document), variables }),
+    });
+    return (await response.json()) as Answer<Result>;
+  };
+
+  return {
+    edge,
+    openEdge,
+    log,
+    streams,
+    services: edge.services,
+    queue,
+    adminKey: key.text,
+    addPrincipal,
+    send,
+    /** Actions that were denied to a request, in order. */
+    denialsOf: async (requestId: string) => {
+      const { events } = await store.readAll(null, { streamPrefix: `${prefix}audit-` }, 1_000);
+      const records = events.filter(({ type }) => type === 'AuthorizationDenied').map(({ metadata }) => JSON.parse(metadata) as Metadata);
+      return records.filter((record) => record.requestId === requestId).map(({ audit }) => audit?.action);
+    },
+    /** What the worker would say once Compute has made the Namespace. */
+    makeReady: (namespaceId: string) =>
+      streams.execute(namespaces, namespaceId, { type: 'MarkNamespaceReady', namespaceId, claim: { workKey: workKey.namespaceReady(namespaceId), claimToken: 'test' } }, context),
+    close: async () => {
+      await edge.close();
+      await notifications.close();
+      await consumers.stop();
+      clock.close();
+      await store.close();
+      await background.end();
+    },
+  };
+};
+
+export type World = Awaited<ReturnType<typeof createWorld>>;
