@@ -86,8 +86,7 @@ const reached = async (url: string, isEmbedded: boolean): Promise<void> => {
     await migrate(url);
   } catch (error) {
     if (error instanceof Fault) throw error;
-    const { hostname, port, pathname } = new URL(url);
-    const where = isEmbedded ? 'The embedded database' : `The database ${hostname}:${port === '' ? '5432' : port}${pathname} named by OCC_DATABASE_URL`;
+    const where = isEmbedded ? 'The embedded database' : `The database ${url.replace(/\/\/[^@/]*@/, '//')} named by OCC_DATABASE_URL`;
     throw new Fault(`${where} cannot be reached: ${(error as Error).message}`, { cause: error });
   }
 };
@@ -251,6 +250,7 @@ export const startApplication = async (config: Config, log: Log, seams: Seams = 
       const server = createHttpServer({ services, authenticate, health, metrics, log, graphql, settings: config });
       origin = await server.listen(config.host, config.port);
       stack.defer(() => server.close());
+      stack.defer(() => graphql.close());
     }
     return { origin, services, broken: ended, close: () => stack.disposeAsync() };
   } catch (error) {

@@ -59,11 +59,10 @@ export const readConfig = (env: Environment): Config => {
     return value as T;
   };
   const list = (name: string): readonly string[] => (text(name) ?? '').split(',').map((item) => item.trim()).filter((item) => item !== '');
-  const url = (name: string, protocols: readonly string[]): string | undefined => {
+  const databaseUrl = (name: string): string | undefined => {
     const value = text(name);
-    if (value === undefined) return undefined;
     // The value may hold a password, so it is not repeated.
-    if (!protocols.includes(URL.parse(value)?.protocol ?? '')) throw new Fault(`${name} must be a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`);
+    if (value !== undefined && !/^postgres(ql)?:\/\//.test(value)) throw new Fault(`${name} must be a URL that begins with postgres:// or postgresql://`);
     return value;
   };
   const origins = (name: string): readonly string[] =>
@@ -91,7 +90,7 @@ export const readConfig = (env: Environment): Config => {
     host: text('HOST') ?? '127.0.0.1',
     port,
     dataDir: resolve(text('EXUVIA_DATA_DIR') ?? '.exuvia'),
-    databaseUrl: url('OCC_DATABASE_URL', ['postgres:', 'postgresql:']),
+    databaseUrl: databaseUrl('OCC_DATABASE_URL'),
     trustedOrigins: [...(baseUrl === undefined ? [] : [baseUrl]), ...origins('EXUVIA_TRUSTED_ORIGINS'), ...local],
     trustedProxies: list('EXUVIA_TRUSTED_PROXIES'),
     logLevel: oneOf('EXUVIA_LOG_LEVEL', 'info', logLevels),
