@@ -23,9 +23,14 @@ export interface TestApplicationOptions {
   readonly dataDir?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly seams?: Seams;
+  /** A key for the client; without it the one of the first start in this data folder. */
+  readonly key?: string;
 }
 
-export const readKey = async (dataDir: string): Promise<string> => JSON.parse(await readFile(join(dataDir, 'service-key.json'), 'utf8')).data.key;
+export const readKey = async (dataDir: string): Promise<string> => {
+  const { data } = JSON.parse(await readFile(join(dataDir, 'service-key.json'), 'utf8')) as { data: { key: string } };
+  return data.key;
+};
 
 export const newDataDir = (): Promise<string> => mkdtemp(join(tmpdir(), 'exuvia-test-'));
 
@@ -36,7 +41,7 @@ export const startTestApplication = async (options: TestApplicationOptions = {})
   const config = readConfig({ PORT: '0', EXUVIA_DATA_DIR: dataDir, OCC_DATABASE_URL: database.url, EXUVIA_LOG_LEVEL: 'silent', ...options.env });
   const application = await startApplication(config, createLogger({ level: config.logLevel }), options.seams);
   const origin = application.origin!;
-  const key = await readKey(dataDir);
+  const key = options.key ?? (await readKey(dataDir));
   const close = async () => {
     await application.close();
     if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true });
