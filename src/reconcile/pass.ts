@@ -127,6 +127,7 @@ export const openPass = <S, C extends { readonly type: string }, E extends Messa
     },
     effect: async (call, judge) => {
       await lease.renew();
+      lease.signal.throwIfAborted();
       try {
         const answer = await call({ fence, signal: lease.signal });
         lease.signal.throwIfAborted();

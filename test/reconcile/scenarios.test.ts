@@ -281,10 +281,15 @@ it('an event store that does not answer spends no attempt', async () => {
 describe('a worker that is stopped', () => {
   it('aborts its passes, waits for them, and gives the attempt back', async () => {
     const { key } = await world.deploy(agent);
-    world.driver.before = (verb, _, { signal }) =>
-      verb === 'prepareRevision' ? once(signal, 'abort').then(() => signal.throwIfAborted()) : undefined;
+    let isPreparing = false;
+    world.driver.before = async (verb, _, { signal }) => {
+      if (verb !== 'prepareRevision') return;
+      isPreparing = true;
+      await once(signal, 'abort');
+      signal.throwIfAborted();
+    };
     const worker = world.startWorker();
-    await until('a running pass', () => world.driver.calls.length, (calls) => calls === 1);
+    await until('a running pass', () => isPreparing, Boolean);
     await worker.stop();
     expect(worker.running()).toBe(0);
     expect(await world.rowOf(key)).toEqual({ state: 'queued', code: null, attempts: 0 });
