@@ -192,6 +192,8 @@ export const startApplication = async (config: Config, log: Log, seams: Seams = 
       });
       const { done } = running;
       stack.defer(() => done);
+      // It ends by itself only when the history is not the one it knew: then nobody may work on it either.
+      void done.then(() => loops.abort());
     }
     stack.defer(() => loops.abort());
 
