@@ -1,0 +1,128 @@
+/** Failure scenarios 1 and 2: creators, users and deleters of one thing, each stopped between its two appends. */
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { defaultNamespace, demand, stepsIn, type AgentAnswer, type Steps } from '../end-to-end/steps.ts';
+import { eventsOf, expectUnbrokenChains, storedEvents } from '../end-to-end/stored-history.ts';
+import { startTestApplication, type TestApplication } from '../support/app.ts';
+import { openReplica, type Replica } from './replica.ts';
+
+// A holder that shows no effect is given two seconds before it is fenced off.
+vi.setConfig({ testTimeout: 60_000 });
+
+let app: TestApplication;
+let slow: Replica;
+let namespaceId: string;
+let steps: Steps;
+
+beforeAll(async () => {
+  app = await startTestApplication();
+  slow = await openReplica(app);
+  namespaceId = await defaultNamespace(app.client);
+  steps = stepsIn(app.client, namespaceId);
+});
+afterAll(async () => {
+  await slow.close();
+  await app.close();
+});
+
+const typesOf = async (stream: string) => (await eventsOf(app.database.pool, stream)).map(({ type }) => type);
+const agentsNamed = async (name: string) => (await demand<AgentAnswer[]>(app.client, 200, 'GET', `${steps.at}/agents`)).filter((agent) => agent.name === name);
+
+/** The id under which the slow replica has registered a resource that has no event of its own yet. */
+const registered = async (kind: string, name?: string): Promise<string> => {
+  const admissions = (await storedEvents(app.database.pool)).filter(({ type }) => type === 'ResourceAdmitted').map(({ data }) => JSON.parse(data) as { kind: string; id: string; name?: string });
+  return admissions.findLast((admitted) => admitted.kind === kind && (name === undefined || admitted.name === name))!.id;
+};
+
+const deleteConfiguration = async (id: string) => {
+  const { status, error } = await app.client.rest('DELETE', `${steps.at}/configurations/${id}`);
+  return { status, ...(error !== undefined && { code: error.code }) };
+};
+
+describe('scenario 1: a name has one holder', () => {
+  it('scenario 1: a creator that stopped between its register entry and its Agent is fenced off, and its late append fails', async () => {
+    const { id: configurationId } = await steps.configure();
+    const held = slow.holdNext('AgentCreated');
+    const late = slow.services.agents.create(slow.caller(), namespaceId, { name: 'triage', configurationId });
+    const lost = expect(late).rejects.toMatchObject({ code: 'RESOURCE_CONFLICT' });
+    await held.reached;
+    const loserId = await registered('agent', 'triage');
+
+    const winner = await steps.createAgent('triage', configurationId);
+    held.release();
+    await lost;
+    expect((await agentsNamed('triage')).map(({ id }) => id)).toEqual([winner.id]);
+    expect(await typesOf(`agent-${loserId}`)).toEqual(['AgentCreationAbandoned']);
+    expect((await app.client.rest('GET', steps.agentPath(loserId))).status).toBe(404);
+
+    // What the loser leaves takes nothing from the winner: its name is free only when it goes itself.
+    expect((await app.client.rest('POST', `${steps.at}/agents`, { name: 'triage', configurationId })).status).toBe(409);
+    await steps.remove(winner.id);
+    await steps.gone(winner.id);
+    await expectUnbrokenChains(app.database.pool);
+  });
+
+  it('scenario 1: a creator that is only slow keeps its name', async () => {
+    const { id: configurationId } = await steps.configure();
+    const held = slow.holdNext('AgentCreated');
+    const created = slow.services.agents.create(slow.caller(), namespaceId, { name: 'slow', configurationId });
+    await held.reached;
+    const second = app.client.rest('POST', `${steps.at}/agents`, { name: 'slow', configurationId });
+    held.release();
+    expect((await created).name).toBe('slow');
+    expect(await second).toMatchObject({ status: 409, error: { code: 'RESOURCE_CONFLICT' } });
+    expect(await agentsNamed('slow')).toHaveLength(1);
+  });
+});
+
+describe('scenario 2: a Configuration cannot be deleted under a concurrent user of it', () => {
+  it('scenario 2: deleted while a creation with it is held up, it stays deleted and the creation fails', async () => {
+    const { id: configurationId } = await steps.configure();
+    const held = slow.holdNext('AgentCreated');
+    const late = slow.services.agents.create(slow.caller(), namespaceId, { name: 'late creation', configurationId });
+    const lost = expect(late).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await held.reached;
+    expect(await deleteConfiguration(configurationId)).toEqual({ status: 204 });
+    held.release();
+    await lost;
+    expect(await agentsNamed('late creation')).toEqual([]);
+  });
+
+  it('scenario 2: a deletion that is held up has already decided', async () => {
+    const { id: configurationId } = await steps.configure();
+    const held = slow.holdNext('ConfigurationDeleted');
+    const deletion = slow.services.configurations.delete(slow.caller(), { namespaceId, configurationId });
+    await held.reached;
+    expect(await app.client.rest('POST', `${steps.at}/agents`, { name: 'too late', configurationId })).toMatchObject({ status: 404, error: { code: 'NOT_FOUND' } });
+    held.release();
+    await deletion;
+    expect(await agentsNamed('too late')).toEqual([]);
+  });
+
+  it('scenario 2: deleted while a change to it is held up, the change fails and the Agent keeps what it had', async () => {
+    const before = await steps.configure();
+    const wanted = await steps.configure();
+    const { id: agentId } = await steps.createAgent('changing', before.id);
+    const held = slow.holdNext('AgentConfigurationBound');
+    const late = slow.services.agents.update(slow.caller(), { namespaceId, agentId }, { configurationId: wanted.id });
+    const lost = expect(late).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await held.reached;
+    expect(await deleteConfiguration(wanted.id)).toEqual({ status: 204 });
+    held.release();
+    await lost;
+    expect((await steps.agent(agentId)).configurationId).toBe(before.id);
+    expect(await typesOf(`agent-${agentId}`)).toEqual(['AgentCreated', 'IntentVoided']);
+    expect(await deleteConfiguration(before.id)).toEqual({ status: 409, code: 'RESOURCE_CONFLICT' });
+  });
+
+  it('scenario 2: when creation and deletion race, exactly one of them succeeds', async () => {
+    await Promise.all(
+      Array.from({ length: 12 }, async (_, index) => {
+        const { id: configurationId } = await steps.configure();
+        const create = () => app.client.rest('POST', `${steps.at}/agents`, { name: `racing ${index}`, configurationId });
+        const [created, deleted] =
+          index % 2 === 0 ? await Promise.all([create(), deleteConfiguration(configurationId)]) : (await Promise.all([deleteConfiguration(configurationId), create()])).toReversed();
+        expect([[201, 409], [404, 204]]).toContainEqual([created!.status, deleted!.status]);
+      }),
+    );
+  });
+});

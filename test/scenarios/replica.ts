@@ -1,0 +1,83 @@
+/** A second replica's services over the database of a running application, whose appends a test may hold up. */
+import { createReads } from '../../projections/index.ts';
+import { iam } from '../../src/aggregates.ts';
+import { createAuditLog } from '../../src/audit/audit-log.ts';
+import { createProcessDriver } from '../../src/compute/process/process-driver.ts';
+import type { EventStore } from '../../src/event-store/event-store.ts';
+import { createPostgresEventStore } from '../../src/event-store/postgres.ts';
+import { createAuthorizer } from '../../src/iam/authorizer.ts';
+import type { Caller } from '../../src/iam/caller.ts';
+import { createDatabaseClock } from '../../src/postgres/clock.ts';
+import { createInstallationRow } from '../../src/postgres/private-rows.ts';
+import { createStreams } from '../../src/runtime/streams.ts';
+import { createServices } from '../../src/services.ts';
+import type { TestApplication } from '../support/app.ts';
+
+/** An append that has been asked for and does not get through before it is released. */
+export interface Held {
+  /** Settled when the append waits. */
+  readonly reached: Promise<void>;
+  release(): void;
+}
+
+export const openReplica = async ({ database, dataDir }: TestApplication) => {
+  const { pool, url } = database;
+  const store = createPostgresEventStore({ pool, url });
+  const clock = await createDatabaseClock(pool);
+  const prefix = `${await createInstallationRow(pool).id()}.`;
+  const holds: { readonly type: string; readonly reach: () => void; readonly released: Promise<void> }[] = [];
+
+  const slow: EventStore = {
+    ...store,
+    append: async (stream, revision, events) => {
+      const hold = holds.find(({ type }) => events.some((event) => event.type === type));
+      if (hold !== undefined) {
+        holds.splice(holds.indexOf(hold), 1);
+        hold.reach();
+        await hold.released;
+      }
+      return store.append(stream, revision, events);
+    },
+  };
+  const streams = createStreams({ store: slow, clock, prefix });
+  const audit = createAuditLog(streams);
+  const authorizer = createAuthorizer({ streams, audit });
+  const { state } = await streams.load(iam, '');
+  const installation = state.installation!;
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const compute = createProcessDriver({ root: `${dataDir}/replica`, log });
+  const services = createServices({
+    core: { streams, authorizer, audit, waitFor: () => Promise.resolve() },
+    reads: createReads(pool),
+    compute,
+    installationId: installation.installationId,
+  });
+  const { servicePrincipalId } = installation.serviceKey;
+
+  return {
+    services,
+    streams,
+    installation,
+    /** The Installation's administrator, with a request of its own. */
+    caller: (): Caller => ({
+      actor: { principalId: servicePrincipalId, kind: 'service_principal' },
+      keyNamespaceId: undefined,
+      arrivedAt: performance.now(),
+      requestId: 'req_of-the-slow-replica',
+    }),
+    /** Holds up the next append that carries an event of this type. */
+    holdNext: (type: string): Held => {
+      const reached = Promise.withResolvers<void>();
+      const released = Promise.withResolvers<void>();
+      holds.push({ type, reach: reached.resolve, released: released.promise });
+      return { reached: reached.promise, release: released.resolve };
+    },
+    close: async () => {
+      await compute.close({ stopWorkloads: false });
+      clock.close();
+      await store.close();
+    },
+  };
+};
+
+export type Replica = Awaited<ReturnType<typeof openReplica>>;
