@@ -11,7 +11,8 @@ const invalid = (message: string): Refusal => new Refusal('INVALID_REQUEST', mes
 const bytesOf = async (request: IncomingMessage): Promise<Buffer> => {
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
+  // A request that is destroyed here could not be answered any more.
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > bodyLimit) throw tooLarge();
     chunks.push(chunk);

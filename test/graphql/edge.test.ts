@@ -63,6 +63,14 @@ describe('a request', () => {
     expect((await problemOf(response)).code).toBe(code);
   });
 
+  it('whose body turns out too large on the way is answered', async () => {
+    const chunk = new TextEncoder().encode('x'.repeat(64 * 1024));
+    let sent = 0;
+    const body = new ReadableStream({ pull: (stream) => (sent++ < 20 ? stream.enqueue(chunk) : stream.close()) });
+    const response = await fetch(world.edge.endpoint, { method: 'POST', headers: { 'content-type': 'application/json', 'x-api-key': world.adminKey }, body, duplex: 'half' } as RequestInit);
+    expect((await problemOf(response)).code).toBe('PAYLOAD_TOO_LARGE');
+  });
+
   it('with a document that does not fit the schema is the caller\'s error', async () => {
     for (const body of [{ query: '{ lobster }' }, { query: '{' }, { query: 'query ($id: ID!) { node(id: $id) { id } }', variables: {} }]) expect((await problemOf(await post(body))).code).toBe('INVALID_REQUEST');
   });
