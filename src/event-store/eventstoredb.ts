@@ -1,0 +1,71 @@
+/**
+ * The EventStoreDB event store, over gRPC with the vendor's client. Every call goes to the leader, with credentials
+ * and a deadline of its own; data and metadata are the bytes of the append. (architecture section 3)
+ */
+import { checkAppend } from './check-append.ts';
+import { StoreUnavailable } from './event-store.ts';
+import type { EventStore } from './event-store.ts';
+import { createAppend } from './eventstoredb/appends.ts';
+import { connect } from './eventstoredb/connection.ts';
+import { createReads } from './eventstoredb/reads.ts';
+import { retrying } from './eventstoredb/retrying.ts';
+import { subscribe } from './eventstoredb/subscription.ts';
+
+export interface EventstoredbEventStoreOptions {
+  /** `esdb://user:password@host:2113,…?tls=…`; without TLS the user may be absent. */
+  readonly url: string;
+  /** How long an append or a read is tried before it is `StoreUnavailable`. 5 s. */
+  readonly budgetMs?: number;
+  /** How long the server may take for one attempt of an append, or between two messages of a read. 2.5 s. */
+  readonly callTimeoutMs?: number;
+  /** How long a subscription trusts silence before it begins again at the leader. 10 s. */
+  readonly pollMs?: number;
+}
+
+/**
+ * An event store in EventStoreDB 23.10 or later; it is reached at the first call.
+ * A stream that was deleted or truncated there is a Fault for whoever reads it. (failure scenario 30)
+ */
+export const createEventstoredbEventStore = ({
+  url,
+  budgetMs = 5_000,
+  callTimeoutMs = 2_500,
+  pollMs = 10_000,
+}: EventstoredbEventStoreOptions): EventStore => {
+  const connection = connect(url);
+  const reads = createReads(connection, callTimeoutMs);
+  const append = createAppend(connection, reads, { budgetMs, callTimeoutMs });
+  const closing = new AbortController();
+  const appending = new Set<Promise<unknown>>();
+
+  const open = (): void => {
+    if (closing.signal.aborted) throw new StoreUnavailable('The event store is closed');
+  };
+  const reading = async <T>(read: () => Promise<T>): Promise<T> => {
+    open();
+    return retrying(budgetMs, read);
+  };
+  const readStream: EventStore['readStream'] = (stream, fromRevision) => reading(() => reads.readStream(stream, fromRevision));
+
+  return {
+    async append(stream, expectedRevision, events) {
+      checkAppend(stream, expectedRevision, events);
+      open();
+      const appended = append(stream, expectedRevision, events);
+      appending.add(appended);
+      return appended.finally(() => appending.delete(appended));
+    },
+    readStream,
+    readStreams: (requests) => Promise.all(requests.map(({ stream, fromRevision }) => readStream(stream, fromRevision))),
+    readAll: (after, filter, limit) => reading(() => reads.readAll(after, filter, limit)),
+    readAt: (position) => reading(() => reads.readAt(position)),
+    head: (filter) => reading(() => reads.head(filter)),
+    subscribe: (after, filter, { limit, signal }) =>
+      subscribe(connection, reads.readAt, after, filter, { limit, signal: AbortSignal.any([signal, closing.signal]), pollMs }),
+    async close() {
+      closing.abort();
+      await Promise.allSettled(appending);
+      await connection.close();
+    },
+  };
+};
