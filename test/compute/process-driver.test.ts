@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { ActivationPending } from '../../src/compute/driver.ts';
 import type { AgentIdentity, ComputeDriver, RevisionSnapshot } from '../../src/compute/driver.ts';
 import { agentFolder } from '../../src/compute/process/layout.ts';
 import type { RuntimeRecord } from '../../src/compute/process/layout.ts';
@@ -118,6 +119,20 @@ describe('The process driver', () => {
     const after = await successorOf(before.pid, revision);
     expect(after).toEqual({ ...before, pid: after.pid });
     expect(driver.gatewayEndpoint(agent)?.url).toBe(`ws://127.0.0.1:${(await runtime()).port}`);
+  });
+
+  it('lets the later of two candidates start, and the earlier again only when that one has failed', async () => {
+    const [earlier, later] = [newRevision(driver, agent, 1, {}), newRevision(driver, agent, 2, { exuvia: { holdStartup: { code: 'LOGIN_FAILED' } } })];
+    await driver.prepareRevision(earlier, pass(1));
+    await driver.prepareRevision(later, pass(2));
+    const { pid } = await theChild();
+    expect(await driver.prepareRevision(earlier, pass(3))).toMatchObject({ ready: false });
+    await expect(driver.activateRevision(earlier, pass(3))).rejects.toThrow(ActivationPending);
+    expect(await theChild()).toMatchObject({ pid, revisionId: later.revisionId });
+
+    expect((await prepared(driver, later, pass(4))).runtimeFailure).toMatchObject({ code: 'LOGIN_FAILED' });
+    expect(await prepared(driver, earlier, pass(5))).toMatchObject({ ready: true });
+    expect(await theChild()).toMatchObject({ revisionId: earlier.revisionId });
   });
 
   it('gives up a serving child that keeps dying, and says how it ended', async () => {

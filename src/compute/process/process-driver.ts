@@ -73,6 +73,13 @@ export const createProcessDriver = (options: ProcessDriverOptions): ComputeDrive
     return workloads.start(keyOf(revision), revision.revisionId);
   };
 
+  /** A living child of a later revision: an earlier one waits for what becomes of it, or the two would end each other for ever. */
+  const laterLives = async (running: Running | undefined, revision: RevisionSnapshot): Promise<boolean> => {
+    if (running === undefined || running.state.kind === 'failed') return false;
+    const other = await readRecord<RevisionSnapshot>(agentFolder(root, revision).revision(running.record.revisionId).snapshot);
+    return other !== undefined && other.number > revision.number;
+  };
+
   const stop = async (revision: RevisionSnapshot, signal: AbortSignal): Promise<void> => {
     const record = await readRecord<RuntimeRecord>(agentFolder(root, revision).runtime);
     if (record?.revisionId === revision.revisionId) await workloads.halt(keyOf(revision), signal);
@@ -126,6 +133,7 @@ export const createProcessDriver = (options: ProcessDriverOptions): ComputeDrive
         const predecessorServes =
           running !== undefined && running.state.kind !== 'failed' && running.record.revisionId === (await servedRevision(agent));
         if (predecessorServes) return observed(revision, { ready: true });
+        if (await laterLives(running, revision)) return observed(revision, { ready: false });
         return observed(revision, readinessOf(await replace(running, revision, effect.signal)));
       }),
 
@@ -137,7 +145,7 @@ export const createProcessDriver = (options: ProcessDriverOptions): ComputeDrive
         await keepSnapshot(folder, revision);
         const running = await workloads.look(agent);
         if (running?.record.revisionId !== revision.revisionId) {
-          await replace(running, revision, effect.signal);
+          if (!(await laterLives(running, revision))) await replace(running, revision, effect.signal);
           throw new ActivationPending();
         }
         // A failure held here is reported by the next prepare; activation itself has no evidence to give.
