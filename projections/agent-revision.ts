@@ -83,7 +83,8 @@ const view = (row: RevisionRow): RevisionView => {
   };
 };
 
-const admitted = 'select * from agent_revision_v1 where admitted_at is not null and snapshot is not null';
+const isAdmitted = 'admitted_at is not null and snapshot is not null';
+const admitted = `select * from agent_revision_v1 where ${isAdmitted}`;
 const order = 'agent_id, number, revision_id';
 
 export const agentRevisionReads = (pool: Pool): RevisionReads => {
@@ -94,7 +95,7 @@ export const agentRevisionReads = (pool: Pool): RevisionReads => {
       read({ name: 'list_by_agents', select: `${admitted} and agent_id = any($1) and ${visible('revision_id', 2)}`, order }, [agentIds, ...visibilityValues(visibility)]),
     list: (agentId, visibility, request) =>
       read(
-        { name: 'list', select: `${admitted} and agent_id = $1 and ${visible('revision_id', 2)} ${page('agent_revision_v1', 'number', 'revision_id', 4)}`, order },
+        { name: 'list', select: page('agent_revision_v1', `${isAdmitted} and agent_id = $1 and ${visible('revision_id', 2)}`, 'number', 'revision_id', 4), order },
         [agentId, ...visibilityValues(visibility), ...pageValues(request)],
       ),
   };

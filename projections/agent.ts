@@ -156,7 +156,7 @@ export const agentReads = (pool: Pool): AgentReads => {
       read(
         {
           name: 'list',
-          select: `select * from agent_v1 where namespace_id = $1 and ${visible('agent_id', 2)} ${page('agent_v1', 'created_position', 'agent_id', 4)}`,
+          select: page('agent_v1', `namespace_id = $1 and ${visible('agent_id', 2)}`, 'created_position', 'agent_id', 4),
           order,
         },
         [namespaceId, ...visibilityValues(visibility), ...pageValues(request)],

@@ -52,7 +52,7 @@ export const namespaceReads = (pool: Pool): NamespaceReads => {
     byIds: (ids) => read({ name: 'by_ids', select: 'select * from namespace_v1 where namespace_id = any($1)', order }, [ids]),
     list: (visibility, request) =>
       read(
-        { name: 'list', select: `select * from namespace_v1 where ${visible('namespace_id', 1)} ${page('namespace_v1', 'created_position', 'namespace_id', 3)}`, order },
+        { name: 'list', select: page('namespace_v1', visible('namespace_id', 1), 'created_position', 'namespace_id', 3), order },
         [...visibilityValues(visibility), ...pageValues(request)],
       ),
   };

@@ -39,9 +39,14 @@ export const visible = (key: string, parameter: number): string => `($${paramete
 
 export const visibilityValues = ({ only, except }: Visibility): readonly unknown[] => [only ?? null, except];
 
-/** Order and bounds of a page in creation order, then key; takes two parameters from the given number on: {@link pageValues}. */
-export const page = (table: string, created: string, key: string, parameter: number): string => `
-  and ($${parameter}::text is null or (${created}, ${key}) > (select ${created}, ${key} from ${table} where ${key} = $${parameter}))
-  order by ${created}, ${key} limit $${parameter + 1}::integer`;
+/**
+ * The rows of a table within a condition, one page of them in creation order, then key; takes two parameters from
+ * the given number on: {@link pageValues}. A cursor counts within the same condition only, so that the id of a
+ * hidden row is like one that nothing has.
+ */
+export const page = (table: string, within: string, created: string, key: string, parameter: number): string => `
+  select * from ${table} where ${within}
+     and ($${parameter}::text is null or (${created}, ${key}) > (select ${created}, ${key} from ${table} where ${key} = $${parameter} and ${within}))
+   order by ${created}, ${key} limit $${parameter + 1}::integer`;
 
 export const pageValues = (request: PageRequest | undefined): readonly unknown[] => [request?.after ?? null, request?.limit ?? null];

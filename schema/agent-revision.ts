@@ -140,8 +140,8 @@ builder.relayMutationField(
     errors: {},
     description: 'Copies the draft into a new revision and queues its start; also how a stopped Agent resumes.',
     resolve: async (_, { input }, context) => {
-      const place = await agentPlace(context, input, { action: 'openclaw.agents.deploy', permission: 'deploy' });
       const { idempotencyKey } = keyed(input);
+      const place = await agentPlace(context, input, { action: 'openclaw.agents.deploy', permission: 'deploy' });
       return { revision: await context.services.agents.deploy(context.caller, place, { idempotencyKey }) };
     },
   },

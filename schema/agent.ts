@@ -155,8 +155,8 @@ builder.relayMutationField(
   {
     errors: {},
     resolve: async (_, { input }, context) => {
-      const place = await agentPlace(context, input, { action: 'openclaw.agents.update', permission: 'update' });
       const content = contentOf(updateAgentInput, { ...input, configurationId: rawOf(input.configurationId, 'Configuration') });
+      const place = await agentPlace(context, input, { action: 'openclaw.agents.update', permission: 'update' });
       return { agent: await context.services.agents.update(context.caller, place, content, { ifMatch: input.ifMatch ?? undefined }) };
     },
   },

@@ -80,8 +80,8 @@ builder.relayMutationField(
   {
     errors: {},
     resolve: async (_, { input }, context) => {
-      const place = await configurationPlace(context, input, { action: 'openclaw.configurations.update', permission: 'update' });
       const content = contentOf(updateConfigurationInput, input);
+      const place = await configurationPlace(context, input, { action: 'openclaw.configurations.update', permission: 'update' });
       return { configuration: await context.services.configurations.update(context.caller, place, content, { ifMatch: input.ifMatch ?? undefined }) };
     },
   },

@@ -87,13 +87,18 @@ export interface Intent {
 /** Any Namespace: only a grant that names none covers it. */
 const everywhere = '*';
 
-/** Only who may do it everywhere learns that an id does not exist; to others it is like any other they may not touch. */
-const nowhere = async ({ authorizer, caller }: Context, kind: ResourceKind, id: string, { action, permission }: Intent): Promise<Refusal> => {
-  const notFound = new Refusal('NOT_FOUND', 'The resource was not found');
-  if (await authorizer.permits(caller, permission, ref.in(kind, everywhere, id))) return notFound;
-  const resource = { kind, id };
+const notFound = (): Refusal => new Refusal('NOT_FOUND', 'The resource was not found');
+
+/**
+ * Judges an id that came without its place, before anything else of the request is: to who may not touch it,
+ * one that exists is like one that does not. Answers the Namespace it was found in. @throws Refusal FORBIDDEN, NOT_FOUND
+ */
+const admitted = async ({ authorizer, caller }: Context, kind: ResourceKind, id: string, namespaceId: string | undefined, { action, permission }: Intent): Promise<string> => {
+  if (namespaceId === undefined && (await authorizer.permits(caller, permission, ref.in(kind, everywhere, id)))) throw notFound();
+  const resource = namespaceId === undefined ? { kind, id } : ref.in(kind, namespaceId, id);
   await authorizer.require(caller, { action, resource }, [[permission, resource]]);
-  return notFound;
+  if (namespaceId === undefined) throw notFound();
+  return namespaceId;
 };
 
 /** A raw id's Namespace: the one it came with, else the one the caller's key is frozen to. */
@@ -105,9 +110,10 @@ export const agentPlace = async (context: Context, located: Located, intent: Int
   const key = keyInside(located.id, 'Agent');
   if (key !== undefined) return placeOf.agent(key);
   const agentId = rawId(located.id, 'Agent', 'agt', 'id');
-  const namespaceId = namespaceOf(context, located) ?? (await context.reads.agents.byIds([agentId])).rows[0]?.namespaceId;
-  if (namespaceId === undefined) throw await nowhere(context, 'agent', agentId, intent);
-  return { namespaceId, agentId };
+  const namespaceId = namespaceOf(context, located);
+  if (namespaceId !== undefined) return { namespaceId, agentId };
+  const [row] = (await context.reads.agents.byIds([agentId])).rows;
+  return { namespaceId: await admitted(context, 'agent', agentId, row?.namespaceId, intent), agentId };
 };
 
 /** Where a Configuration is. @throws Refusal INVALID_REQUEST, FORBIDDEN, NOT_FOUND */
@@ -115,9 +121,10 @@ export const configurationPlace = async (context: Context, located: Located, int
   const key = keyInside(located.id, 'Configuration');
   if (key !== undefined) return placeOf.configuration(key);
   const configurationId = rawId(located.id, 'Configuration', 'cfg', 'id');
-  const namespaceId = namespaceOf(context, located) ?? (await context.reads.configurations.byIds([configurationId])).rows[0]?.namespaceId;
-  if (namespaceId === undefined) throw await nowhere(context, 'configuration', configurationId, intent);
-  return { namespaceId, configurationId };
+  const namespaceId = namespaceOf(context, located);
+  if (namespaceId !== undefined) return { namespaceId, configurationId };
+  const [row] = (await context.reads.configurations.byIds([configurationId])).rows;
+  return { namespaceId: await admitted(context, 'configuration', configurationId, row?.namespaceId, intent), configurationId };
 };
 
 /** Where an AgentRevision, and the Deployment that shares its id, is. @throws Refusal INVALID_REQUEST, FORBIDDEN, NOT_FOUND */
@@ -128,6 +135,7 @@ export const revisionPlace = async (context: Context, typename: 'AgentRevision' 
   const namespaceId = namespaceOf(context, located);
   if (namespaceId !== undefined && located.agentId != null) return { namespaceId, agentId: rawId(located.agentId, 'Agent', 'agt', 'agentId'), revisionId };
   const [row] = (await context.reads.revisions.byIds([revisionId])).rows;
-  if (row === undefined) throw await nowhere(context, 'agent_revision', revisionId, intent);
-  return { namespaceId: namespaceId ?? row.namespaceId, agentId: row.agentId, revisionId };
+  const found = await admitted(context, 'agent_revision', revisionId, namespaceId ?? row?.namespaceId, intent);
+  if (row === undefined) throw notFound();
+  return { namespaceId: found, agentId: row.agentId, revisionId };
 };

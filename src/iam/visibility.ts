@@ -22,8 +22,9 @@ const visible = (policy: Policy, principalId: string, action: Action, kind: Reso
     .toArray();
   const restricted = policy.restrictions
     .valueSeq()
-    .filter((restriction) => restriction.action === action && restriction.resourceKind === kind && restriction.resourceId !== undefined)
-    .map((restriction) => restriction.resourceId!)
+    .filter((restriction) => restriction.action === action && restriction.resourceKind === kind)
+    .map(({ resourceId, namespaceId: place }) => resourceId ?? (kind === 'namespace' ? place : undefined))
+    .filter((id) => id !== undefined)
     .filter((id) => !evaluate(policy, principalId, action, reference(id)).allowed)
     .toArray();
   if (evaluate(policy, principalId, action, reference(anyId)).allowed) return { only: undefined, except: restricted };

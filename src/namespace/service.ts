@@ -18,7 +18,7 @@ import type { NamespaceReads, NamespaceView } from './view.ts';
 
 export interface NamespaceService {
   create(caller: Caller, input: CreateNamespaceInput, options?: { readonly idempotencyKey?: string | undefined }): Promise<NamespaceView>;
-  /** Namespaces the caller may read; the others are left out. */
+  /** Namespaces the caller may read; the others are left out. A key frozen to one Namespace is refused. */
   list(caller: Caller, page?: PageRequest): Promise<readonly NamespaceView[]>;
   get(caller: Caller, namespaceId: string): Promise<NamespaceView>;
   /** Accepts the deletion of an empty Namespace. */
@@ -90,6 +90,7 @@ export const createNamespaceService = ({ core, reads, installationId }: { readon
     },
 
     list: async (caller, page) => {
+      if (caller.keyNamespaceId !== undefined) await authorizer.require(caller, operation('list', collection), [['read', collection]]);
       const visible = await visibleTo(authorizer, caller, 'read', 'namespace', undefined);
       return (await reads.list(visible, page)).rows;
     },

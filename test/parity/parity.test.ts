@@ -148,15 +148,15 @@ const running: readonly Case[] = [
   ['deletes again', async (w) => use.deleteAgent(await w.beingDeleted()), null],
   ['leaves a failed deletion to who began it', async (w) => use.deleteAgent(await w.deletionOfAnother()), 'FORBIDDEN'],
   ['has no such Agent to delete', (w) => use.deleteAgent(w.nothing), 'NOT_FOUND'],
-  ['lists revisions', async (w) => use.listRevisions(await w.deployed()), null],
-  ['lists no revisions of an Agent that never ran', async (w) => use.listRevisions(await w.agent()), null],
-  ['has no such Agent to list revisions of', (w) => use.listRevisions(w.nothing), 'NOT_FOUND'],
-  ['reads a revision', async (w) => use.getRevision(await w.deployed()), null],
-  ['knows no such revision', async (w) => use.getRevision({ ...w.nothing, ...(await w.agent()) }), 'NOT_FOUND'],
-  ['knows no revision of another Agent', async (w) => use.getRevision({ ...(await w.deployed()), ...(await w.agent()) }), 'NOT_FOUND'],
-  ['reads a deployment', async (w) => use.getDeployment(await w.deployed()), null],
-  ['knows no such deployment', async (w) => use.getDeployment({ ...w.nothing, ...(await w.agent()) }), 'NOT_FOUND'],
-  ['knows no deployment of another Agent', async (w) => use.getDeployment({ ...(await w.deployed()), ...(await w.agent()) }), 'NOT_FOUND'],
+  ['lists revisions', async (w) => use.listAgentRevisions(await w.deployed()), null],
+  ['lists no revisions of an Agent that never ran', async (w) => use.listAgentRevisions(await w.agent()), null],
+  ['has no such Agent to list revisions of', (w) => use.listAgentRevisions(w.nothing), 'NOT_FOUND'],
+  ['reads a revision', async (w) => use.getAgentRevision(await w.deployed()), null],
+  ['knows no such revision', async (w) => use.getAgentRevision({ ...w.nothing, ...(await w.agent()) }), 'NOT_FOUND'],
+  ['knows no revision of another Agent', async (w) => use.getAgentRevision({ ...(await w.deployed()), ...(await w.agent()) }), 'NOT_FOUND'],
+  ['reads a deployment', async (w) => use.getAgentDeployment(await w.deployed()), null],
+  ['knows no such deployment', async (w) => use.getAgentDeployment({ ...w.nothing, ...(await w.agent()) }), 'NOT_FOUND'],
+  ['knows no deployment of another Agent', async (w) => use.getAgentDeployment({ ...(await w.deployed()), ...(await w.agent()) }), 'NOT_FOUND'],
   ['refuses more than a request may carry', creating({ a: 'a'.repeat(1_100_000) }), 'PAYLOAD_TOO_LARGE'],
 ];
 
@@ -268,7 +268,8 @@ describe('a stranger', () => {
   it.each(strangers)('is refused: %s', (...row) => compared(row as unknown as Case, 'stranger'));
 });
 
-it.each(typed)('what GraphQL types refuse has the same code: %s', async (_, useCase, code) => {
+it.each(typed)('what GraphQL types refuse has the same code: %s', async (...row) => {
+  const [, useCase, code] = row as unknown as Case;
   for (const world of Object.values(worlds.each)) {
     const { answer, events } = await outcomeOn(world, 'administrator', useCase);
     expect({ code: answer.code, status: answer.status, events }).toEqual({ code, status: 400, events: [] });
@@ -283,7 +284,7 @@ it.each([
 ])('nobody is let in: %s', async (_, credentials) => {
   const { origin } = worlds.application;
   for (const { edge, namespaceId } of Object.values(worlds.each)) {
-    const { code, status } = await send(edge, origin, use.getNamespace(namespaceId), credentials as Record<string, string>);
+    const { code, status } = await send(edge, origin, use.getNamespace(namespaceId), credentials);
     expect({ code, status }).toEqual({ code: 'UNAUTHENTICATED', status: 401 });
   }
 });

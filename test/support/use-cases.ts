@@ -70,6 +70,7 @@ const pathOf = {
 const revisionQuery = (field: string, { namespaceId, agentId, revisionId: id }: RevisionPlace, selection: string) =>
   query(field, '$id: ID!, $agentId: ID, $namespaceId: ID', 'id: $id, agentId: $agentId, namespaceId: $namespaceId', selection, { id, agentId, namespaceId });
 
+/** By the `operationId` of their REST routes. */
 export const useCases = {
   getInstallation: (): UseCase => ({
     action: both('installation.read'),
@@ -155,7 +156,7 @@ export const useCases = {
     graphql: mutation('stopAgent', { id: place.agentId, namespaceId: place.namespaceId }, 'agent', agentFields),
   }),
 
-  listRevisions: (place: AgentPlace): UseCase => ({
+  listAgentRevisions: (place: AgentPlace): UseCase => ({
     action: { REST: 'openclaw.agent_revisions.list', GraphQL: 'openclaw.agents.read' },
     rest: { method: 'GET', path: `${pathOf.agent(place)}/revisions` },
     graphql: {
@@ -163,12 +164,12 @@ export const useCases = {
       at: ['agent', 'revisions', 'nodes'],
     },
   }),
-  getRevision: (place: RevisionPlace): UseCase => ({
+  getAgentRevision: (place: RevisionPlace): UseCase => ({
     action: both('agent_revisions.read'),
     rest: { method: 'GET', path: `${pathOf.agent(place)}/revisions/${place.revisionId}` },
     graphql: revisionQuery('agentRevision', place, revisionFields),
   }),
-  getDeployment: (place: RevisionPlace): UseCase => ({
+  getAgentDeployment: (place: RevisionPlace): UseCase => ({
     action: both('agent_deployments.read'),
     rest: { method: 'GET', path: `${pathOf.agent(place)}/deployments/${place.revisionId}` },
     graphql: revisionQuery('deployment', place, deploymentFields),
