@@ -8,6 +8,7 @@ import { agents } from './aggregates.ts';
 import { approvedHarnesses } from './agent/harness.ts';
 import { createAuditLog } from './audit/audit-log.ts';
 import type { ComputeDriver } from './compute/driver.ts';
+import { processAdmission } from './compute/process/admission.ts';
 import { createProcessDriver } from './compute/process/process-driver.ts';
 import type { Config } from './config.ts';
 import type { EventStore } from './event-store/event-store.ts';
@@ -36,9 +37,10 @@ import { projector } from './runtime/projector.ts';
 import { createReadYourWrite } from './runtime/read-your-write.ts';
 import { sagaProcessor } from './runtime/saga-processor.ts';
 import { createStreams, type Streams } from './runtime/streams.ts';
-import { createWorkQueue, workChannel } from './runtime/work-queue.ts';
+import { claimChannel, createWorkQueue, workChannel } from './runtime/work-queue.ts';
 import { startWorker, type Worker } from './runtime/worker.ts';
 import { work } from './sagas/index.ts';
+import { startHeartbeat } from './telemetry/heartbeat.ts';
 import type { Log } from './telemetry/logger.ts';
 import { measured } from './telemetry/measured-store.ts';
 import { createMetrics } from './telemetry/metrics.ts';
@@ -167,7 +169,7 @@ export const startApplication = async (config: Config, log: Log, seams: Seams = 
     const installationId = await createInstallationRow(pool).id();
     const prefix = `${installationId}.`;
 
-    const notifications = listen(url, [checkpointChannel, workChannel]);
+    const notifications = listen(url, [checkpointChannel, workChannel, claimChannel]);
     stack.defer(() => notifications.close());
     const readYourWrite = createReadYourWrite(pool, consumers, notifications);
     const streams = createStreams({ store, clock, prefix });
@@ -197,25 +199,27 @@ export const startApplication = async (config: Config, log: Log, seams: Seams = 
     }
     stack.defer(() => loops.abort());
 
-    const born = await bootstrapInstallation({
-      installationId,
-      streams,
-      clock,
-      keyRows,
-      accountRows: createAccountRows(pool),
-      dataDir: config.dataDir,
-      administratorEmail: config.administratorEmail,
-    });
-
-    const driver = createProcessDriver({ root: join(config.dataDir, 'compute'), log });
-    const isAllInOne = config.roles.includes('api') && config.roles.includes('worker');
-    stack.defer(() => driver.close({ stopWorkloads: isAllInOne }));
-    const services = createServices({ core, reads, compute: driver, installationId });
-    await services.namespaces.ensureDefault(born.defaultNamespaceId, systemContext(installationId));
+    const isApi = config.roles.includes('api');
+    const services = createServices({ core, reads, compute: processAdmission, installationId });
+    // Whoever serves is where the operator looks for the first key, so only there it is written.
+    if (isApi) {
+      const born = await bootstrapInstallation({
+        installationId,
+        streams,
+        clock,
+        keyRows,
+        accountRows: createAccountRows(pool),
+        dataDir: config.dataDir,
+        administratorEmail: config.administratorEmail,
+      });
+      await services.namespaces.ensureDefault(born.defaultNamespaceId, systemContext(installationId));
+    }
 
     await untilCaughtUp(pool, store, prefix, loops.signal);
     let worker: Worker | undefined;
     if (config.roles.includes('worker')) {
+      const driver = createProcessDriver({ root: join(config.dataDir, 'compute'), log });
+      stack.defer(() => driver.close({ stopWorkloads: isApi }));
       worker = await runWorker({ config, log, pool, core, driver, wakeOnWork: (wake) => notifications.on(workChannel, wake), signal: loops.signal, seams });
       const { done } = worker;
       stack.defer(async () => {
@@ -240,11 +244,11 @@ export const startApplication = async (config: Config, log: Log, seams: Seams = 
     };
 
     let origin: string | undefined;
-    if (config.roles.includes('api')) {
+    if (isApi) {
       const authenticate = createAuthenticate({ authorizer, keys: createKeys(keyRows), clock });
       const changes = {
         subscribe: (listener: () => void) => {
-          const ends = [checkpointChannel, workChannel].map((channel) => notifications.on(channel, listener));
+          const ends = [checkpointChannel, workChannel, claimChannel].map((channel) => notifications.on(channel, listener));
           return () => ends.forEach((end) => end());
         },
       };
@@ -253,6 +257,9 @@ export const startApplication = async (config: Config, log: Log, seams: Seams = 
       origin = await server.listen(config.host, config.port);
       stack.defer(() => server.close());
       stack.defer(() => graphql.close());
+    } else {
+      const isWell = async () => health.stalled().length === 0 && (await health.readiness()).ready;
+      stack.defer(await startHeartbeat(config.dataDir, isWell));
     }
     return { origin, services, broken: ended, close: () => stack.disposeAsync() };
   } catch (error) {

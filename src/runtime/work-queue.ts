@@ -74,6 +74,9 @@ export interface WorkQueueSettings {
 /** The channel on which processes tell each other that something became due. */
 export const workChannel = 'exuvia_work';
 
+/** The channel on which a claim that starts is told: it is no event, and still shows as `running`. */
+export const claimChannel = 'exuvia_claim';
+
 const claimRaces = new Set(['23505', '40001', '40P01']);
 const raceRetries = 3;
 
@@ -105,14 +108,16 @@ export const createWorkQueue = (pool: pg.Pool, { leaseDurationMs, maxAttempts }:
 
   const claimOnce = async (): Promise<ClaimedWork | undefined> => {
     const { rows } = await pool.query<ClaimedWork>(
-      `update work_item
-          set state = 'claimed', claim_token = $1, attempt_count = attempt_count + 1,
-              lease_expires_at = clock_timestamp() + ${interval('$2')}, updated_at = clock_timestamp()
-        where key = (
-          select key from work_item
-           where state = 'queued' and available_at <= clock_timestamp() and attempt_count < $3 and ${freeLane}
-           order by available_at, created_at, key limit 1 for update skip locked)
-       returning ${claimedColumns}`,
+      `with claimed as (
+         update work_item
+            set state = 'claimed', claim_token = $1, attempt_count = attempt_count + 1,
+                lease_expires_at = clock_timestamp() + ${interval('$2')}, updated_at = clock_timestamp()
+          where key = (
+            select key from work_item
+             where state = 'queued' and available_at <= clock_timestamp() and attempt_count < $3 and ${freeLane}
+             order by available_at, created_at, key limit 1 for update skip locked)
+         returning *)
+       select ${claimedColumns}, pg_notify('${claimChannel}', '') from claimed`,
       [randomUUID(), leaseDurationMs, maxAttempts],
     );
     return rows[0];
