@@ -1,4 +1,4 @@
-/** The command line: `exuvia serve`, `exuvia demo`. */
+/** The command line: `exuvia serve`, `exuvia health`, `exuvia demo`. */
 import { Command } from 'commander';
 import { Fault } from './kernel/errors.ts';
 
@@ -18,6 +18,11 @@ program
   .command('serve', { isDefault: true })
   .description('run the server: API, projector and worker, or the roles in EXUVIA_ROLES')
   .action(() => orOneSentence(async () => (await import('./main.ts')).serve()));
+
+program
+  .command('health')
+  .description('end with 0 when the server with these settings is well, with 1 and the reason when not')
+  .action(() => orOneSentence(async () => (await import('./cli/health.ts')).health()));
 
 program
   .command('demo')

@@ -24,10 +24,18 @@ const refusals: readonly ((draft: Draft) => string | undefined)[] = [
 ];
 
 /** The first reason that applies, or admission. */
-export const admit = (draft: Draft): Admission => {
+const admit = (draft: Draft): Admission => {
   for (const refusal of refusals) {
     const reason = refusal(draft);
     if (reason !== undefined) return { admitted: false, reason };
   }
   return { admitted: true };
 };
+
+/** The part of the driver that touches no host: a process that runs no workloads admits with it. */
+export const processAdmission = {
+  id: 'process',
+  implementation: 'exuvia-gateway',
+  admit,
+  requiresStoppedPredecessors: () => false,
+} as const satisfies Partial<ComputeDriver>;

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { canonicalText } from '../../kernel/canonical.ts';
 import { ActivationPending } from '../driver.ts';
 import type { AgentIdentity, ComputeDriver, Observation, RevisionSnapshot } from '../driver.ts';
-import { admit } from './admission.ts';
+import { processAdmission } from './admission.ts';
 import { OwnershipConflict, readRecord, removeDurably, writeDurably } from './disk.ts';
 import { openFences } from './fence.ts';
 import { hostIdentity, openRoot } from './host.ts';
@@ -27,7 +27,6 @@ export interface ProcessDriverOptions {
   readonly host?: string;
 }
 
-const driverName = { id: 'process', implementation: 'exuvia-gateway' } as const;
 const defaultGraceMs = 5_000;
 const defaultGatewayEntry = fileURLToPath(new URL('../../gateway/main.ts', import.meta.url));
 
@@ -60,7 +59,7 @@ export const createProcessDriver = (options: ProcessDriverOptions): ComputeDrive
     (await readRecord<{ readonly revisionId: string }>(agentFolder(root, agent).served))?.revisionId;
 
   const runsHere = (revision: RevisionSnapshot): boolean =>
-    revision.compute.id === driverName.id && revision.compute.implementation === driverName.implementation;
+    revision.compute.id === processAdmission.id && revision.compute.implementation === processAdmission.implementation;
 
   const requireRunsHere = (revision: RevisionSnapshot): void => {
     if (!runsHere(revision)) throw new OwnershipConflict(`Revision ${revision.revisionId} is pinned to another Compute driver`);
@@ -96,9 +95,7 @@ export const createProcessDriver = (options: ProcessDriverOptions): ComputeDrive
   const adopting = adoptChildren().catch((error: unknown) => log.error({ err: error }, 'the driver cannot list its Agents'));
 
   return {
-    ...driverName,
-    admit,
-    requiresStoppedPredecessors: () => false,
+    ...processAdmission,
 
     ensureNamespace: async (namespaceId, { signal }) => {
       signal.throwIfAborted();
