@@ -12,6 +12,7 @@ import { DeletionOwned } from '../kernel/work.ts';
 import { createSettlement } from '../namespace/settlement.ts';
 import { contextOf, idempotencyOf, withoutAudit, type Core } from '../core.ts';
 import { WrongExpectedRevision, type Loaded } from '../runtime/streams.ts';
+import type { AgentEvent } from './messages.ts';
 import { agentNotFound, type PresentAgent } from './agent.ts';
 import type { CreateAgentInput, UpdateAgentInput } from './input.ts';
 import type { AgentSettings } from './settings.ts';
@@ -98,35 +99,28 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
     const context = contextOf(caller, agentOperation('create', place(at)), grant, idempotency === undefined ? {} : { idempotency });
     const refersTo = [{ kind: 'configuration', id: content.configurationId }, ...sourceReferences(content)];
     const empty = await streams.load(agents, agentId);
-    await settlement.register(namespaceId, { type: 'AdmitResource', resource: { kind: 'agent', id: agentId }, name: content.name, refersTo }, withoutAudit(context), grant.guard);
-    const principal = await streams.execute(
-      iam,
-      '',
-      { type: 'CreateServicePrincipal', servicePrincipalId: newId('spn'), namespaceId, agentId },
-      withoutAudit(context),
-    );
+    // Made meanwhile by a request with the same idempotency key.
+    if (empty.state.phase !== 'none') return create(caller, namespaceId, input, options);
     const settings: AgentSettings = {
       harnessAuth: content.harnessAuth ?? null,
       credentialSources: content.credentialSources ?? [],
       ...(content.plugins !== undefined && Object.keys(content.plugins).length > 0 && { plugins: content.plugins }),
       ...(content.pluginApprovers !== undefined && { pluginApprovers: content.pluginApprovers }),
     };
-    const decision = agents.decider.decide(empty.state, {
-      type: 'CreateAgent',
-      data: {
-        agentId,
-        namespaceId,
-        name: content.name,
-        servicePrincipalId: principal.state.principalOfAgent.get(agentId)!,
-        configurationId: content.configurationId,
-        executionMode: content.executionMode ?? 'embedded',
-        backendId: content.backendId ?? null,
-        settings,
-      },
-    });
-    if (decision instanceof Refusal) throw decision;
+    const decide = (servicePrincipalId: string): readonly AgentEvent[] => {
+      const { name, configurationId, executionMode = 'embedded', backendId = null } = content;
+      const data = { agentId, namespaceId, name, servicePrincipalId, configurationId, executionMode, backendId, settings };
+      const decision = agents.decider.decide(empty.state, { type: 'CreateAgent', data });
+      if (decision instanceof Refusal) throw decision;
+      return decision;
+    };
+    const servicePrincipalId = newId('spn');
+    streams.assertStorable(agents.codec, decide(servicePrincipalId));
+    await settlement.register(namespaceId, { type: 'AdmitResource', resource: { kind: 'agent', id: agentId }, name: content.name, refersTo }, withoutAudit(context), grant.guard);
+    const principal = await streams.execute(iam, '', { type: 'CreateServicePrincipal', servicePrincipalId, namespaceId, agentId }, withoutAudit(context));
+    const decided = decide(principal.state.principalOfAgent.get(agentId)!);
     try {
-      const created = await streams.append(agents, empty, decision, { ...context, ...(await grant.guard()) });
+      const created = await streams.append(agents, empty, decided, { ...context, ...(await grant.guard()) });
       await waitFor(created.lastPosition);
       return agentView(created.state as PresentAgent);
     } catch (error) {

@@ -78,6 +78,8 @@ export const createConfigurationService = ({ core, reads }: { readonly core: Cor
     const context = contextOf(caller, operation('create', resource), grant, idempotency === undefined ? {} : { idempotency });
     const refersTo = secretsOf(content.secretBindings).map((id) => ({ kind: 'secret', id }));
     const loaded = await streams.load(configurations, configurationId);
+    // Made meanwhile by a request with the same idempotency key.
+    if (loaded.state.phase !== 'none') return create(caller, namespaceId, input, options);
     await settlement.register(namespaceId, { type: 'AdmitResource', resource: { kind: 'configuration', id: configurationId }, refersTo }, withoutAudit(context), grant.guard);
     const decision = configurations.decider.decide(loaded.state, { type: 'CreateConfiguration', configurationId, namespaceId, settings: settingsOf(content) });
     try {

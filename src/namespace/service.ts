@@ -61,33 +61,46 @@ export const createNamespaceService = ({ core, reads, installationId }: { readon
     return view;
   };
 
-  return {
-    create: async (caller, input, options = {}) => {
-      const creating = operation('create', collection);
-      const permissions = [['create', collection] as const];
-      const grant = await authorizer.require(
-        caller,
-        creating,
-        input.existingNamespace === undefined ? permissions : [...permissions, ['administer', ref.installation(installationId)]],
-      );
-      if (input.existingNamespace !== undefined) throw new Refusal('RESOURCE_CONFLICT', 'Compute cannot adopt an existing Namespace');
-      const idempotency = options.idempotencyKey === undefined ? undefined : idempotencyOf(caller, 'createNamespace', installationId, options.idempotencyKey, input);
-      const namespaceId = idempotency === undefined ? newId('ns') : derivedId('ns', idempotency.key);
-      if (idempotency !== undefined) {
-        const { state } = await streams.load(namespaces, namespaceId);
-        if (state.status !== 'absent') {
-          if (state.createdFrom !== idempotency.input) throw new Refusal('RESOURCE_CONFLICT', 'The idempotency key was used for a different request');
-          await authorizer.require(caller, operation('read', ref.namespace(namespaceId)), [['read', ref.namespace(namespaceId)]]);
-          if (state.status === 'removed') throw new Refusal('RESOURCE_CONFLICT', 'The Namespace made under this idempotency key was deleted since');
-          return present(namespaceId, state);
-        }
+  const createUnlessPresent = (namespaceId: string, name: string, context: CommandContext, guard?: () => Promise<Partial<CommandContext>>) =>
+    streams.execute(
+      namespaces,
+      namespaceId,
+      (state) => (state.status === 'absent' ? namespaces.decider.decide(state, { type: 'CreateNamespace', namespaceId, name }) : []),
+      context,
+      guard,
+    );
+
+  const create: NamespaceService['create'] = async (caller, input, options = {}) => {
+    const creating = operation('create', collection);
+    const permissions = [['create', collection] as const];
+    const grant = await authorizer.require(
+      caller,
+      creating,
+      input.existingNamespace === undefined ? permissions : [...permissions, ['administer', ref.installation(installationId)]],
+    );
+    if (input.existingNamespace !== undefined) throw new Refusal('RESOURCE_CONFLICT', 'Compute cannot adopt an existing Namespace');
+    const idempotency = options.idempotencyKey === undefined ? undefined : idempotencyOf(caller, 'createNamespace', installationId, options.idempotencyKey, input);
+    const namespaceId = idempotency === undefined ? newId('ns') : derivedId('ns', idempotency.key);
+    if (idempotency !== undefined) {
+      const { state } = await streams.load(namespaces, namespaceId);
+      if (state.status !== 'absent') {
+        if (state.createdFrom !== idempotency.input) throw new Refusal('RESOURCE_CONFLICT', 'The idempotency key was used for a different request');
+        await authorizer.require(caller, operation('read', ref.namespace(namespaceId)), [['read', ref.namespace(namespaceId)]]);
+        if (state.status === 'removed') throw new Refusal('RESOURCE_CONFLICT', 'The Namespace made under this idempotency key was deleted since');
+        return present(namespaceId, state);
       }
-      const context = contextOf(caller, operation('create', ref.namespace(namespaceId)), grant, idempotency === undefined ? {} : { idempotency });
-      await takeName(namespaceId, input.name, context, grant.guard);
-      const created = await streams.execute(namespaces, namespaceId, { type: 'CreateNamespace', namespaceId, name: input.name }, context, grant.guard);
-      await waitFor(created.lastPosition, { work: true });
-      return present(namespaceId, created.state);
-    },
+    }
+    const context = contextOf(caller, operation('create', ref.namespace(namespaceId)), grant, idempotency === undefined ? {} : { idempotency });
+    await takeName(namespaceId, input.name, context, grant.guard);
+    const created = await createUnlessPresent(namespaceId, input.name, context, grant.guard);
+    // Made meanwhile by a request with the same idempotency key.
+    if (created.events.length === 0) return create(caller, input, options);
+    await waitFor(created.lastPosition, { work: true });
+    return present(namespaceId, created.state);
+  };
+
+  return {
+    create,
 
     list: async (caller, page) => {
       if (caller.keyNamespaceId !== undefined) await authorizer.require(caller, operation('list', collection), [['read', collection]]);
@@ -124,12 +137,7 @@ export const createNamespaceService = ({ core, reads, installationId }: { readon
     ensureDefault: async (namespaceId, context) => {
       if ((await streams.load(namespaces, namespaceId)).state.status !== 'absent') return;
       await takeName(namespaceId, 'default', context);
-      const created = await streams.execute(
-        namespaces,
-        namespaceId,
-        (state) => (state.status === 'absent' ? namespaces.decider.decide(state, { type: 'CreateNamespace', namespaceId, name: 'default' }) : []),
-        context,
-      );
+      const created = await createUnlessPresent(namespaceId, 'default', context);
       await waitFor(created.lastPosition, { work: true });
     },
   };

@@ -75,8 +75,12 @@ interface Waiter<S, C, E> {
 }
 
 const batchLimit = 64;
+/** More than the metadata of any one event takes. */
+const metadataBytes = 2_000;
 const tryLimit = 20;
 const cacheLimit = 20_000;
+
+const tooLarge = (): Refusal => new Refusal('PAYLOAD_TOO_LARGE', 'The request is too large to be stored');
 
 /** A foreign write came between; the caller folds again and decides again. */
 export { WrongExpectedRevision } from '../event-store/event-store.ts';
@@ -107,8 +111,11 @@ export interface Streams {
     context: CommandContext,
     guard?: () => Promise<Partial<CommandContext>>,
   ): Promise<Executed<S, E>>;
-  /** Stored bytes the events would take, for refusing a command before its first append. (failure scenario 14) */
-  bytesOf<E extends Message>(codec: Codec<E>, events: readonly E[]): number;
+  /**
+   * Refuses a command before its first append when its last one would be too large. (failure scenario 14)
+   * @throws Refusal PAYLOAD_TOO_LARGE
+   */
+  assertStorable<E extends Message>(codec: Codec<E>, events: readonly E[]): void;
 }
 
 export const createStreams = ({
@@ -207,7 +214,7 @@ export const createStreams = ({
     try {
       return (await store.append(base.stream, base.revision, bytes)).position;
     } catch (error) {
-      if (error instanceof AppendTooLarge) throw new Refusal('PAYLOAD_TOO_LARGE', 'The request is too large to be stored');
+      if (error instanceof AppendTooLarge) throw tooLarge();
       if (!(error instanceof StoreUnavailable)) throw error;
       const tail = await reading(() => store.readStream(base.stream, base.revision + 1));
       const stored = tail[bytes.length - 1];
@@ -265,7 +272,7 @@ export const createStreams = ({
       const prepared = prepare(aggregate, cursor, decision, context);
       const size = appendBytes(prepared.map((one) => one.bytes));
       if (size > maxAppendBytes) {
-        outcomes.push({ kind: 'refused', refusal: new Refusal('PAYLOAD_TOO_LARGE', 'The request is too large to be stored') });
+        outcomes.push({ kind: 'refused', refusal: tooLarge() });
         continue;
       }
       if (bytes + size > maxAppendBytes) break;
@@ -362,10 +369,9 @@ export const createStreams = ({
     loadMany,
     append,
     execute,
-    bytesOf: (codec, events) =>
-      events.reduce((sum, event) => {
-        const { type, data } = codec.encode(event);
-        return sum + Buffer.byteLength(type) + Buffer.byteLength(data) + 2_000;
-      }, 0),
+    assertStorable: (codec, events) => {
+      const sizes = events.map(codec.encode).map(({ type, data }) => Buffer.byteLength(type) + Buffer.byteLength(data) + metadataBytes);
+      if (sizes.reduce((sum, size) => sum + size, 0) > maxAppendBytes) throw tooLarge();
+    },
   };
 };

@@ -280,9 +280,17 @@ describe('requests that come twice, late or together', () => {
     expect(again.data).toEqual(first.data);
     expect(await create('twice', 'a-key-of-sixteen-characters')).toMatchObject({ status: 409, error: { code: 'RESOURCE_CONFLICT' } });
 
-    const together = await Promise.all(Array.from({ length: 8 }, () => create('together', 'another-key-of-16-characters')));
-    expect(new Set(together.map(({ status }) => status))).toEqual(new Set([201]));
-    expect(new Set(together.map(({ data }) => data.id)).size).toBe(1);
+    const creations = [
+      ['/namespaces', { name: 'together' }],
+      [`${steps.at}/configurations`, { kind: 'agent', values: {} }],
+      [`${steps.at}/agents`, { name: 'together', configurationId }],
+    ] as const;
+    for (const [path, body] of creations) {
+      const post = () => app.client.rest('POST', path, body, { 'idempotency-key': 'another-key-of-16-characters' });
+      const together = await Promise.all(Array.from({ length: 8 }, post));
+      expect(together.map(({ status, error }) => ({ status, error })), path).toEqual(Array.from({ length: 8 }, () => ({ status: 201, error: undefined })));
+      expect(new Set(together.map(({ data }) => data['id'])).size).toBe(1);
+    }
     const named = (await demand<AgentAnswer[]>(app.client, 200, 'GET', `${steps.at}/agents`)).map(({ name }) => name);
     expect(named.filter((name) => name === 'together')).toHaveLength(1);
     expect(named).not.toContain('twice');
