@@ -33,39 +33,49 @@ export const createEventstoredbEventStore = ({
   pollMs = 10_000,
 }: EventstoredbEventStoreOptions): EventStore => {
   const connection = connect(url);
-  const reads = createReads(connection, callTimeoutMs);
-  const append = createAppend(connection, reads, { budgetMs, callTimeoutMs });
+  const reads = createReads(connection, { silenceMs: callTimeoutMs, attempt: (call) => retrying(budgetMs, call) });
+  /** For those that repeat themselves. */
+  const singleReads = createReads(connection, { silenceMs: callTimeoutMs, attempt: (call) => call() });
+  const append = createAppend(connection, singleReads, { budgetMs, callTimeoutMs });
   const closing = new AbortController();
   const appending = new Set<Promise<unknown>>();
 
-  const open = (): void => {
+  const requireOpen = (): void => {
     if (closing.signal.aborted) throw new StoreUnavailable('The event store is closed');
   };
-  const reading = async <T>(read: () => Promise<T>): Promise<T> => {
-    open();
-    return retrying(budgetMs, read);
+  const readStream: EventStore['readStream'] = async (stream, fromRevision) => {
+    requireOpen();
+    return reads.readStream(stream, fromRevision);
   };
-  const readStream: EventStore['readStream'] = (stream, fromRevision) => reading(() => reads.readStream(stream, fromRevision));
 
   return {
     async append(stream, expectedRevision, events) {
       checkAppend(stream, expectedRevision, events);
-      open();
+      requireOpen();
       const appended = append(stream, expectedRevision, events);
       appending.add(appended);
       return appended.finally(() => appending.delete(appended));
     },
     readStream,
     readStreams: (requests) => Promise.all(requests.map(({ stream, fromRevision }) => readStream(stream, fromRevision))),
-    readAll: (after, filter, limit) => reading(() => reads.readAll(after, filter, limit)),
-    readAt: (position) => reading(() => reads.readAt(position)),
-    head: (filter) => reading(() => reads.head(filter)),
+    async readAll(after, filter, limit) {
+      requireOpen();
+      return reads.readAll(after, filter, limit);
+    },
+    async readAt(position) {
+      requireOpen();
+      return reads.readAt(position);
+    },
+    async head(filter) {
+      requireOpen();
+      return reads.head(filter);
+    },
     subscribe: (after, filter, { limit, signal }) =>
-      subscribe(connection, reads.readAt, after, filter, { limit, signal: AbortSignal.any([signal, closing.signal]), pollMs }),
+      subscribe(connection, singleReads.readAt, after, filter, { limit, signal: AbortSignal.any([signal, closing.signal]), pollMs }),
     async close() {
       closing.abort();
       await Promise.allSettled(appending);
-      await connection.close();
+      connection.close();
     },
   };
 };

@@ -55,8 +55,11 @@ export const collect = async (
 
 const distinct = (events: readonly StoredEvent[]): StoredEvent[] => [...new Map(events.map((event) => [event.id, event])).values()];
 
-/** Defines the suite; `create` is called once and answers with how to open instances on one store. */
-export const describeEventStore = (name: string, create: () => Promise<OpenEventStore>): void => {
+/**
+ * Defines the suite; `create` is called once and answers with how to open instances on one store. Fewer appends per
+ * writer suit a store whose every call crosses a wire.
+ */
+export const describeEventStore = (name: string, create: () => Promise<OpenEventStore>, { appendsPerWriter = 40 }: { readonly appendsPerWriter?: number } = {}): void => {
   describe(`event store: ${name}`, () => {
     let open: OpenEventStore;
     let store: EventStore;
@@ -393,7 +396,7 @@ export const describeEventStore = (name: string, create: () => Promise<OpenEvent
       });
 
       it('eight writers: readers that follow miss nothing and see no stream out of order', async () => {
-        const perWriter = 40;
+        const perWriter = appendsPerWriter;
         const writers = Array.from({ length: 8 }, (_, n) => ({ instance: open(), own: stream(`writer-${n}`) }));
         const seen = collect(subscribe(null, 7), abort, `${16 * perWriter} events`, (events) => distinct(events).length === 16 * perWriter);
         const chase = (async () => {

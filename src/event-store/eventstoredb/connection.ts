@@ -7,7 +7,8 @@ export interface Connection {
   readonly client: EventStoreDBClient;
   /** Options of every call. With credentials of its own an append is a call of its own, with a deadline. (failure scenario 12) */
   readonly options: { readonly credentials: Credentials; readonly requiresLeader: true };
-  close(): Promise<void>;
+  /** Takes the channel away from calls to come; those under way end by themselves. */
+  close(): void;
 }
 
 const withCredentials = /^(?<scheme>[^:]+:\/\/)(?<username>[^:@/?]+):(?<password>[^@/?]+)@(?<rest>.*)$/;
@@ -37,8 +38,7 @@ export const connect = (url: string): Connection => {
       credentials: { username: decodeURIComponent(username ?? 'nobody'), password: decodeURIComponent(password ?? 'nothing') },
       requiresLeader: true,
     },
-    async close() {
-      await client.dispose();
+    close() {
       // The client offers no way to close its channel; one that is still looking for a cluster is left to give up.
       void client['getChannel']().then(
         (channel) => channel.close(),

@@ -8,7 +8,8 @@ const invalidArgument = 3;
 /** Statuses that no repetition changes: invalid argument, permission denied, unimplemented, unauthenticated. */
 const lastingStatuses: readonly unknown[] = [invalidArgument, 7, 12, 16];
 
-const statusOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
+/** Of the error itself or, once named for the port, of its cause. */
+const statusOf = (error: unknown): unknown => (!(error instanceof Error) ? undefined : 'code' in error ? error.code : statusOf(error.cause));
 
 /** Whether the server knows no event at the position it was asked for. */
 export const isInvalidPosition = (error: unknown): boolean => statusOf(error) === invalidArgument;
