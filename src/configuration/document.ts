@@ -1,5 +1,6 @@
 /** Checks of a native document: provider endpoints, and no literal credential in a known field. (rest-contract 3.3, architecture section 10) */
 import { Refusal, type Detail } from '../kernel/errors.ts';
+import { escapePointer } from '../kernel/parse.ts';
 
 type Document = Readonly<Record<string, unknown>>;
 
@@ -33,7 +34,7 @@ const endpointProblems = (path: string, provider: unknown): readonly Detail[] =>
 const headerProblems = (path: string, owner: unknown): readonly Detail[] =>
   entries(member(owner, 'headers'))
     .filter(([name, value]) => credentialHeader.test(name) && isLiteral(value))
-    .map(([name]) => ({ path: `${path}/headers/${name}`, code: 'INVALID_VALUE' }) as const);
+    .map(([name]) => ({ path: `${path}/headers/${escapePointer(name)}`, code: 'INVALID_VALUE' }) as const);
 
 const credentialProblems = (path: string, owner: unknown): readonly Detail[] => [
   ...(isLiteral(member(owner, 'apiKey')) ? [{ path: `${path}/apiKey`, code: 'INVALID_VALUE' } as const] : []),
@@ -44,17 +45,18 @@ const providerProblems = (path: string, provider: unknown): readonly Detail[] =>
   ...endpointProblems(path, provider),
   ...credentialProblems(path, provider),
   ...entries(member(provider, 'models')).flatMap(([index, model]) => [
-    ...endpointProblems(`${path}/models/${index}`, model),
-    ...credentialProblems(`${path}/models/${index}`, model),
+    ...endpointProblems(`${path}/models/${escapePointer(index)}`, model),
+    ...credentialProblems(`${path}/models/${escapePointer(index)}`, model),
   ]),
 ];
 
 const environmentProblems = (path: string, environment: unknown): readonly Detail[] =>
   entries(environment)
     .filter(([name, value]) => credentialVariable.test(name) && isLiteral(value))
-    .map(([name]) => ({ path: `${path}/${name}`, code: 'INVALID_VALUE' }) as const);
+    .map(([name]) => ({ path: `${path}/${escapePointer(name)}`, code: 'INVALID_VALUE' }) as const);
 
-const pointer = (text: string): string => text.slice(0, 512);
+/** At most 512 characters, and no half of an escape at the end. */
+const pointer = (path: string): string => path.slice(0, 512).replace(/~$/, '');
 
 /**
  * Refuses a document with an unusable provider endpoint or a literal credential.
@@ -63,7 +65,7 @@ const pointer = (text: string): string => text.slice(0, 512);
 export const assertDocument = (values: Document): void => {
   const env = member(values, 'env');
   const problems = [
-    ...entries(member(member(values, 'models'), 'providers')).flatMap(([name, provider]) => providerProblems(`/values/models/providers/${name}`, provider)),
+    ...entries(member(member(values, 'models'), 'providers')).flatMap(([name, provider]) => providerProblems(`/values/models/providers/${escapePointer(name)}`, provider)),
     ...environmentProblems('/values/env', env),
     ...environmentProblems('/values/env/vars', member(env, 'vars')),
   ];

@@ -22,7 +22,8 @@ const codeOf: Partial<Record<string, DetailCode>> = {
   maxLength: 'TOO_LONG',
 };
 
-const escapePointer = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
+/** A member name as one step of a JSON Pointer. */
+export const escapePointer = (name: string): string => name.replaceAll('~', '~0').replaceAll('/', '~1');
 
 const detailOf = (error: ErrorObject): Detail => {
   const params = error.params as { missingProperty?: string; additionalProperty?: string };
@@ -85,7 +86,7 @@ const forbiddenNames = new Set(['__proto__', 'constructor', 'prototype']);
 const unstorable = /\u0000|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 
 /**
- * The whole-body safety check: nesting at most 24 deep, no prototype names, and only text that every store keeps.
+ * The whole-body safety check: nesting at most 24 deep, no prototype names, and only text and numbers that every store keeps.
  * @throws Refusal INVALID_REQUEST with `TOO_DEEP` or `INVALID_VALUE`
  */
 export const assertSafeJson = (value: unknown, path = '', depth = 0): void => {
@@ -96,6 +97,8 @@ export const assertSafeJson = (value: unknown, path = '', depth = 0): void => {
     if (unstorable.test(value)) refuse('INVALID_VALUE');
     return;
   }
+  // `1e400` is JSON, and more than a number can hold.
+  if (typeof value === 'number' && !Number.isFinite(value)) refuse('INVALID_VALUE');
   if (typeof value !== 'object' || value === null) return;
   if (depth >= depthLimit) refuse('TOO_DEEP');
   for (const [name, member] of Object.entries(value)) {

@@ -1,7 +1,9 @@
-/** A Configuration's generations. */
-import { describe, it } from 'vitest';
+/** A Configuration's generations, and what its document may not hold. */
+import { describe, expect, it } from 'vitest';
 import { configurationDecider } from '../../src/configuration/configuration.ts';
+import { assertDocument } from '../../src/configuration/document.ts';
 import type { ConfigurationEvent } from '../../src/configuration/messages.ts';
+import type { Refusal } from '../../src/kernel/errors.ts';
 import { deciderSpec } from '../support/specs.ts';
 
 const given = deciderSpec(configurationDecider);
@@ -40,5 +42,28 @@ describe('a Configuration', () => {
   it('that never came to be is fenced off at no-stream', () => {
     given().when({ type: 'AbandonConfigurationCreation', ...place }).then({ type: 'ConfigurationCreationAbandoned', data: place });
     given(created).when({ type: 'AbandonConfigurationCreation', ...place }).then();
+  });
+});
+
+describe('a document with a literal credential', () => {
+  const pathsOf = (values: Record<string, unknown>): readonly string[] => {
+    try {
+      assertDocument(values);
+      return [];
+    } catch (error) {
+      return (error as Refusal).details.map(({ path }) => path);
+    }
+  };
+
+  it('is refused with a JSON Pointer to each field, whatever its name', () => {
+    expect(pathsOf({ models: { providers: { 'a/b~c': { apiKey: 'sk-1', headers: { Authorization: 'Bearer x' } } } } })).toEqual([
+      '/values/models/providers/a~1b~0c/apiKey',
+      '/values/models/providers/a~1b~0c/headers/Authorization',
+    ]);
+    expect(pathsOf({ env: { 'CI/THE_API_KEY': 'sk-1', vars: { TOKEN: '${TOKEN}' } } })).toEqual(['/values/env/CI~1THE_API_KEY']);
+  });
+
+  it('is refused with a pointer that stays one when it is cut', () => {
+    expect(pathsOf({ env: { [`x${'~'.repeat(300)}_API_KEY`]: 'sk-1' } })).toEqual([`/values/env/x${'~0'.repeat(249)}`]);
   });
 });

@@ -98,6 +98,12 @@ describe('media type and syntax', () => {
     expect(errorOf(answer).details).toEqual([{ path: '', code: 'INVALID_TYPE' }]);
   });
 
+  it('a number that no number can hold is refused where it stands', async () => {
+    const answer = await edge.send({ method: 'POST', path: `/namespaces/${namespaceId}/configurations`, body: '{"kind":"agent","values":{"limits":[1e308,1e309]}}' });
+    expect(answer.status).toBe(400);
+    expect(errorOf(answer).details).toEqual([{ path: '/values/limits/1', code: 'INVALID_VALUE' }]);
+  });
+
   it('a body that is missing is no object', async () => {
     expect((await edge.send({ method: 'POST', path: '/namespaces', headers: { 'content-length': '0' } })).status).toBe(400);
   });
