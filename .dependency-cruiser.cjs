@@ -118,8 +118,8 @@ module.exports = {
     ),
     forbid(
       'adapters-only-in-compose',
-      'Which store, driver or server runs is decided in one file.',
-      { path: ours, pathNot: ['^src/compose\\.ts$', ...adapters] },
+      'Which driver runs is decided in compose, which store and server where both compose and the command line open them.',
+      { path: ours, pathNot: ['^src/(compose|open-stores)\\.ts$', ...adapters] },
       { path: adapters },
     ),
     forbid(

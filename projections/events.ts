@@ -7,7 +7,8 @@ import { iamEvents } from '../src/iam/messages.ts';
 import { registerEvents } from '../src/installation/messages.ts';
 import { createCodec, type Codec } from '../src/kernel/codec.ts';
 import { namespaceEvents } from '../src/namespace/messages.ts';
+import { storeEvents } from '../src/store-identity/messages.ts';
 
-const slices = [iamEvents, registerEvents, namespaceEvents, configurationEvents, agentEvents, agentRevisionEvents, auditEvents];
+const slices = [storeEvents, iamEvents, registerEvents, namespaceEvents, configurationEvents, agentEvents, agentRevisionEvents, auditEvents];
 
 export const productEvents: Codec = createCodec(...slices.flatMap(({ definitions }) => [...definitions.values()]));

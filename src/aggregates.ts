@@ -12,6 +12,8 @@ import { registerEvents, type RegisterEvent } from './installation/messages.ts';
 import { registerDecider, type RegisterCommand, type RegisterState } from './installation/register.ts';
 import { namespaceEvents, type NamespaceEvent } from './namespace/messages.ts';
 import { namespaceDecider, type NamespaceCommand, type NamespaceState } from './namespace/namespace.ts';
+import { storeEvents, type StoreEvent } from './store-identity/messages.ts';
+import { storeDecider, type StoreCommand, type StoreState } from './store-identity/store-identity.ts';
 import type { Aggregate } from './runtime/streams.ts';
 
 export const agents: Aggregate<AgentState, AgentCommand, AgentEvent> = {
@@ -47,3 +49,6 @@ export const register: Aggregate<RegisterState, RegisterCommand, RegisterEvent> 
   codec: registerEvents,
   decider: registerDecider,
 };
+
+/** The one stream about the event store itself; its aggregate id is ignored. */
+export const eventStore: Aggregate<StoreState, StoreCommand, StoreEvent> = { streamOf: () => 'store', codec: storeEvents, decider: storeDecider };

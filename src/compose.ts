@@ -1,5 +1,4 @@
 /** Puts the product together from its settings: the only file that chooses adapters. */
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Pool } from 'pg';
@@ -12,26 +11,23 @@ import { processAdmission } from './compute/process/admission.ts';
 import { createProcessDriver } from './compute/process/process-driver.ts';
 import type { Config } from './config.ts';
 import type { EventStore } from './event-store/event-store.ts';
-import { createPostgresEventStore } from './event-store/postgres.ts';
 import { createGraphqlHandler } from './http/graphql.ts';
 import { createHttpServer, type Health } from './http/server.ts';
 import { createAuthenticate } from './iam/authenticate.ts';
 import { createAuthorizer } from './iam/authorizer.ts';
 import { createKeys } from './iam/keys.ts';
 import { bootstrapInstallation, systemContext } from './installation/bootstrap.ts';
-import { Fault } from './kernel/errors.ts';
+import { openDatabase, openEventStore } from './open-stores.ts';
 import { createDatabaseClock } from './postgres/clock.ts';
-import { startEmbedded } from './postgres/embedded.ts';
-import { lockFolder } from './postgres/folder-lock.ts';
-import { migrate } from './postgres/migrate.ts';
-import { openPool } from './postgres/pool.ts';
 import { createAccountRows, createInstallationRow, createKeyRows } from './postgres/private-rows.ts';
+import { createStoreIdentityRow } from './postgres/store-identity-row.ts';
 import { createReconciler } from './reconcile/reconciler.ts';
 import { resumeSelected, sweepOwned } from './reconcile/sweep.ts';
-import { checkpointChannel } from './runtime/consumer-checkpoint.ts';
+import { checkpointChannel, HistoryMismatch } from './runtime/consumer-checkpoint.ts';
 import { readConsumerHealth } from './runtime/consumer-health.ts';
 import { runConsumers, type RunningConsumers } from './runtime/consumer-runner.ts';
 import type { Core } from './core.ts';
+import { createHistoryGate } from './runtime/history-gate.ts';
 import { listen } from './runtime/notifications.ts';
 import { projector } from './runtime/projector.ts';
 import { createReadYourWrite } from './runtime/read-your-write.ts';
@@ -46,6 +42,7 @@ import { measured } from './telemetry/measured-store.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { readStanding } from './telemetry/standing.ts';
 import { createServices, type Services } from './services.ts';
+import { createRecognition } from './store-identity/recognition.ts';
 
 export interface Application {
   /** Where it listens, for example `http://127.0.0.1:4000`; undefined without the `api` role. */
@@ -65,33 +62,12 @@ export interface Seams {
 
 const sweepEveryMs = 300_000;
 const lookEveryMs = 50;
+/** How often every process recognises the history by itself. */
+const recogniseEveryMs = 5_000;
 const stalledAfterMs = 120_000;
 
-const consumers = [...projections.map((projection) => projector(projection)), sagaProcessor(work)];
-
-/** The database to work on: a real server, or the embedded one on the data folder. Either way the folder is ours alone. */
-const openDatabase = async ({ databaseUrl, dataDir }: Config, log: Log, stack: AsyncDisposableStack): Promise<{ url: string; ended: Promise<Error> }> => {
-  if (databaseUrl === undefined) {
-    const server = await startEmbedded({ dataDir, log: (line) => log.debug({ line }, 'postgres') });
-    stack.defer(() => server.stop());
-    return { url: server.url, ended: server.ended.then(() => new Fault('The embedded PostgreSQL server has ended')) };
-  }
-  await mkdir(dataDir, { recursive: true, mode: 0o700 }).catch((error: Error) => {
-    throw new Fault(`The data folder ${dataDir} cannot be made: ${error.message}`);
-  });
-  stack.defer(await lockFolder(dataDir));
-  return { url: databaseUrl, ended: new Promise(() => undefined) };
-};
-
-const reached = async (url: string, isEmbedded: boolean): Promise<void> => {
-  try {
-    await migrate(url);
-  } catch (error) {
-    if (error instanceof Fault) throw error;
-    const where = isEmbedded ? 'The embedded database' : `The database ${url.replace(/\/\/[^@/]*@/, '//')} named by OCC_DATABASE_URL`;
-    throw new Fault(`${where} cannot be reached: ${(error as Error).message}`, { cause: error });
-  }
-};
+/** What follows the whole history: the read models and the sagas. */
+export const consumers = [...projections.map((projection) => projector(projection)), sagaProcessor(work)];
 
 /** Workers claim only after the sagas have passed everything that was in the store at their start. (failure scenario 31) */
 const untilCaughtUp = async (pool: Pool, store: EventStore, prefix: string, signal: AbortSignal): Promise<void> => {
@@ -106,6 +82,14 @@ const untilCaughtUp = async (pool: Pool, store: EventStore, prefix: string, sign
     return rows[0]!.count > 0;
   };
   while (!signal.aborted && (await behind())) await delay(lookEveryMs);
+};
+
+/** Recognises the history again and again: the leader of the projector is another process, perhaps. */
+const watchHistory = async (recogniseHistory: () => Promise<void>, signal: AbortSignal): Promise<void> => {
+  while (!signal.aborted) {
+    await delay(recogniseEveryMs, undefined, { signal }).catch(() => undefined);
+    if (!signal.aborted) await recogniseHistory().catch(() => undefined); // a store that does not answer says nothing about its history
+  }
 };
 
 interface WorkerParts {
@@ -156,23 +140,20 @@ const runWorker = async ({ config, log, pool, core, driver, wakeOnWork, signal, 
 export const startApplication = async (config: Config, log: Log, seams: Seams = {}): Promise<Application> => {
   const stack = new AsyncDisposableStack();
   try {
-    const { url, ended } = await openDatabase(config, log, stack);
-    await reached(url, config.databaseUrl === undefined);
-    const pool = openPool({ url, max: config.poolSize, onError: (error) => log.warn({ error }, 'an idle connection broke') });
-    stack.defer(() => pool.end());
+    const { url, pool, ended } = await openDatabase(config, log, stack);
     const clock = await createDatabaseClock(pool);
     stack.defer(() => clock.close());
     const metrics = createMetrics();
     metrics.watch(() => readStanding(pool));
-    const store = measured(createPostgresEventStore({ pool, url }), metrics);
-    stack.defer(() => store.close());
+    const store = measured(await openEventStore(config.eventstoreUrl ?? url, stack, { url, pool }), metrics);
     const installationId = await createInstallationRow(pool).id();
     const prefix = `${installationId}.`;
 
     const notifications = listen(url, [checkpointChannel, workChannel, claimChannel]);
     stack.defer(() => notifications.close());
     const readYourWrite = createReadYourWrite(pool, consumers, notifications);
-    const streams = createStreams({ store, clock, prefix });
+    const gate = createHistoryGate(store);
+    const streams = createStreams({ store: gate.store, clock, prefix });
     const audit = createAuditLog(streams);
     const authorizer = createAuthorizer({ streams, audit });
     const keyRows = createKeyRows(pool);
@@ -180,6 +161,26 @@ export const startApplication = async (config: Config, log: Log, seams: Seams = 
     const reads = createReads(pool);
 
     const loops = new AbortController();
+    const recognition = createRecognition({
+      streams,
+      store,
+      row: createStoreIdentityRow(pool),
+      installationId,
+      // Sessions end here once there are any: only the database remembers them.
+      onWentBack: async (facts) => log.error(facts, 'the database went back to an older state'),
+    });
+    const giveUp = (mismatch: string): void => {
+      if (gate.mismatch !== undefined) return;
+      log.error({ mismatch }, 'the history is not the one this database has followed');
+      gate.close(mismatch);
+      loops.abort();
+    };
+    const recogniseHistory = () =>
+      recognition.check().catch((error: unknown) => {
+        if (!(error instanceof HistoryMismatch)) throw error;
+        giveUp(error.message);
+      });
+    await recogniseHistory();
     let running: RunningConsumers | undefined;
     if (config.roles.includes('projector')) {
       running = runConsumers({
@@ -189,20 +190,22 @@ export const startApplication = async (config: Config, log: Log, seams: Seams = 
         prefix,
         codec: productEvents,
         signal: loops.signal,
+        onTakeOver: recognition.openDatabase,
         onBatch: readYourWrite.note,
         onFault: (error) => log.error({ error }, 'the projector was interrupted'),
       });
-      const { done } = running;
-      stack.defer(() => done);
+      const runner = running;
+      stack.defer(() => runner.done);
       // It ends by itself only when the history is not the one it knew: then nobody may work on it either.
-      void done.then(() => loops.abort());
+      void runner.done.then(() => runner.state.historyMismatch !== undefined && giveUp(runner.state.historyMismatch));
     }
+    void watchHistory(recogniseHistory, loops.signal);
     stack.defer(() => loops.abort());
 
     const isApi = config.roles.includes('api');
     const services = createServices({ core, reads, compute: processAdmission, installationId });
     // Whoever serves is where the operator looks for the first key, so only there it is written.
-    if (isApi) {
+    if (isApi && gate.mismatch === undefined) {
       const born = await bootstrapInstallation({
         installationId,
         streams,
@@ -217,7 +220,7 @@ export const startApplication = async (config: Config, log: Log, seams: Seams = 
 
     await untilCaughtUp(pool, store, prefix, loops.signal);
     let worker: Worker | undefined;
-    if (config.roles.includes('worker')) {
+    if (config.roles.includes('worker') && gate.mismatch === undefined) {
       const driver = createProcessDriver({ root: join(config.dataDir, 'compute'), log });
       stack.defer(() => driver.close({ stopWorkloads: isApi }));
       worker = await runWorker({ config, log, pool, core, driver, wakeOnWork: (wake) => notifications.on(workChannel, wake), signal: loops.signal, seams });
@@ -230,6 +233,7 @@ export const startApplication = async (config: Config, log: Log, seams: Seams = 
 
     const health: Health = {
       stalled: () => {
+        if (gate.mismatch !== undefined) return [];
         const turned: readonly (readonly [string, number | undefined])[] = [
           ['projector', running === undefined ? undefined : performance.now() - running.state.turnedAt],
           ['worker', worker?.idleMs()],
@@ -237,9 +241,9 @@ export const startApplication = async (config: Config, log: Log, seams: Seams = 
         return turned.flatMap(([name, idleMs]) => (idleMs !== undefined && idleMs > stalledAfterMs ? [name] : []));
       },
       readiness: async () => {
-        const mismatch = running?.state.historyMismatch;
-        const [{ hasCaughtUp, degraded }] = await Promise.all([readConsumerHealth(pool, consumers), store.head({ streamPrefix: prefix })]);
-        return { ready: mismatch === undefined && hasCaughtUp, degraded: mismatch === undefined ? degraded : [mismatch, ...degraded] };
+        if (gate.mismatch !== undefined) return { ready: false, degraded: [gate.mismatch] };
+        const [{ hasCaughtUp, degraded }, wentBack] = await Promise.all([readConsumerHealth(pool, consumers), recognition.degraded(), store.head({ streamPrefix: prefix })]);
+        return { ready: hasCaughtUp, degraded: [...wentBack, ...degraded] };
       },
     };
 

@@ -16,6 +16,8 @@ export interface Config {
   readonly dataDir: string;
   /** A real PostgreSQL server; undefined for the embedded one. */
   readonly databaseUrl: string | undefined;
+  /** An event store of its own; undefined for the tables of the database. */
+  readonly eventstoreUrl: string | undefined;
   /** Origins of pages that may change state with a cookie. */
   readonly trustedOrigins: readonly string[];
   /** Addresses whose forwarding headers are accepted. */
@@ -59,10 +61,11 @@ export const readConfig = (env: Environment): Config => {
     return value as T;
   };
   const list = (name: string): readonly string[] => (text(name) ?? '').split(',').map((item) => item.trim()).filter((item) => item !== '');
-  const databaseUrl = (name: string): string | undefined => {
+  /** The value may hold a password, so it is not repeated. */
+  const url = (name: string, ...schemes: readonly string[]): string | undefined => {
     const value = text(name);
-    // The value may hold a password, so it is not repeated.
-    if (value !== undefined && !/^postgres(ql)?:\/\//.test(value)) throw new Fault(`${name} must be a URL that begins with postgres:// or postgresql://`);
+    if (value !== undefined && !schemes.some((scheme) => value.startsWith(`${scheme}://`)))
+      throw new Fault(`${name} must be a URL that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`);
     return value;
   };
   const origins = (name: string): readonly string[] =>
@@ -73,7 +76,6 @@ export const readConfig = (env: Environment): Config => {
       return bare;
     });
 
-  if (text('OCC_EVENTSTORE_URL') !== undefined) throw new Fault('OCC_EVENTSTORE_URL is set, but this build keeps its events in PostgreSQL only');
   const roles = list('EXUVIA_ROLES');
   const unknownRole = roles.find((role) => !allRoles.includes(role as Role));
   if (unknownRole !== undefined) throw wrong('EXUVIA_ROLES', `a list of ${allRoles.join(', ')}`, unknownRole);
@@ -90,7 +92,8 @@ export const readConfig = (env: Environment): Config => {
     host: text('HOST') ?? '127.0.0.1',
     port,
     dataDir: resolve(text('EXUVIA_DATA_DIR') ?? '.exuvia'),
-    databaseUrl: databaseUrl('OCC_DATABASE_URL'),
+    databaseUrl: url('OCC_DATABASE_URL', 'postgres', 'postgresql'),
+    eventstoreUrl: url('OCC_EVENTSTORE_URL', 'esdb', 'esdb+discover', 'postgres', 'postgresql'),
     trustedOrigins: [...(baseUrl === undefined ? [] : [baseUrl]), ...origins('EXUVIA_TRUSTED_ORIGINS'), ...local],
     trustedProxies: list('EXUVIA_TRUSTED_PROXIES'),
     logLevel: oneOf('EXUVIA_LOG_LEVEL', 'info', logLevels),

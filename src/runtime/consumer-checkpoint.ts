@@ -83,7 +83,7 @@ export const recognise = async (store: EventStore, checkpoints: readonly (Checkp
     if (found?.id === eventId) continue;
     throw new HistoryMismatch(
       `The event store does not hold event ${eventId} at position ${position}, which this database has already applied: ` +
-        'the store was restored to an older state, or is another one. Read models, sagas and workers stay off',
+        'the store was restored to an older state, or is another one; nothing works on it before exuvia restore',
     );
   }
 };

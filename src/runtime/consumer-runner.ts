@@ -24,6 +24,8 @@ export interface ConsumersOptions extends Reader {
   readonly consumers: readonly Consumer[];
   /** Ends the loop after the transaction under way. */
   readonly signal: AbortSignal;
+  /** Runs before a new leader applies anything, and again until it succeeds. @throws HistoryMismatch to keep everything off */
+  readonly onTakeOver?: () => Promise<void>;
   readonly onBatch?: (batch: AppliedBatch) => void;
   /** Hears of every interruption; all but {@link HistoryMismatch} are followed by a new try. */
   readonly onFault?: (error: unknown) => void;
@@ -76,6 +78,7 @@ export const runConsumers = ({
   store,
   consumers,
   signal,
+  onTakeOver = async () => {},
   onBatch = () => {},
   onFault = () => {},
   batchLimit = 1_000,
@@ -202,7 +205,10 @@ export const runConsumers = ({
       await client.query(prepareSession);
       let led: readonly Consumer[] = [];
       while (!signal.aborted) {
-        led = led.length > 0 ? led : await acquire(client, consumers);
+        if (led.length === 0) {
+          led = await acquire(client, consumers);
+          if (led.length > 0) await onTakeOver();
+        }
         if (led.length > 0) led = await lead(client, led);
         else {
           turnedAt = performance.now();

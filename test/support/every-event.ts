@@ -7,15 +7,18 @@ import type { IamEvent } from '../../src/iam/messages.ts';
 import type { RegisterEvent } from '../../src/installation/messages.ts';
 import { workKey } from '../../src/kernel/work.ts';
 import type { NamespaceEvent } from '../../src/namespace/messages.ts';
+import type { StoreEvent } from '../../src/store-identity/messages.ts';
 import type { HistoryWriter } from './write-history.ts';
 
-type ProductEvent = AgentEvent | AgentRevisionSnapshotted | AuditEvent | ConfigurationEvent | IamEvent | RegisterEvent | NamespaceEvent;
+type ProductEvent = AgentEvent | AgentRevisionSnapshotted | AuditEvent | ConfigurationEvent | IamEvent | RegisterEvent | NamespaceEvent | StoreEvent;
 
 const role = { roleId: 'role_1', permissions: [{ action: 'read', resourceKind: 'agent' }] };
 const binding = { bindingId: 'bnd_1', subjectKind: 'identity', subjectId: 'prn_1', roleId: 'role_1' } as const;
 const serviceKey = { keyId: 'key_1', servicePrincipalId: 'spn_1', name: 'first', expiresAt: '2027-01-01T00:00:00.000Z' };
 
 const installation: readonly (readonly [string, ProductEvent])[] = [
+  ['store', { type: 'StoreOpened', data: { storeId: 'store_1' } }],
+  ['store', { type: 'DatabaseOpened', data: { number: 1, found: 0 } }],
   [
     'iam',
     {

@@ -1,0 +1,84 @@
+/** Opens the two stores that settings name: the PostgreSQL database, embedded or not, and the event store, whose adapter its URL chooses. */
+import { mkdir } from 'node:fs/promises';
+import type { Pool } from 'pg';
+import type { Config } from './config.ts';
+import type { EventStore } from './event-store/event-store.ts';
+import { createEventstoredbEventStore } from './event-store/eventstoredb.ts';
+import { createPostgresEventStore } from './event-store/postgres.ts';
+import { Fault } from './kernel/errors.ts';
+import { startEmbedded } from './postgres/embedded.ts';
+import { lockFolder } from './postgres/folder-lock.ts';
+import { migrate } from './postgres/migrate.ts';
+import { openPool } from './postgres/pool.ts';
+import type { Log } from './telemetry/logger.ts';
+
+export interface Database {
+  /** May hold a password: never log it. */
+  readonly url: string;
+  readonly pool: Pool;
+}
+
+const withoutCredentials = (url: string): string => url.replace(/\/\/[^/@]*@/, '//');
+
+/** Brings a database to the shape of this build. @throws Fault that names it when it cannot be reached */
+const reach = async (url: string, name: string): Promise<void> => {
+  try {
+    await migrate(url);
+  } catch (error) {
+    if (error instanceof Fault) throw error;
+    throw new Fault(`${name} cannot be reached: ${(error as Error).message}`, { cause: error });
+  }
+};
+
+/** A server of the operator's own, brought to the shape of this build. The pool is closed with the stack. */
+export const openDatabaseAt = async (
+  url: string,
+  stack: AsyncDisposableStack,
+  { max = 10, name = `The database ${withoutCredentials(url)}`, onError = (): void => {} }: { readonly max?: number; readonly name?: string; readonly onError?: (error: Error) => void } = {},
+): Promise<Database> => {
+  await reach(url, name);
+  const pool = openPool({ url, max, onError });
+  stack.defer(() => pool.end());
+  return { url, pool };
+};
+
+/**
+ * The database of the settings: a real server, or the embedded one on the data folder. Either way the folder is ours
+ * alone until the stack is disposed.
+ * @throws Fault whose one sentence names the folder in use, or the database that cannot be reached
+ */
+export const openDatabase = async (
+  { databaseUrl, dataDir, poolSize }: Config,
+  log: Log,
+  stack: AsyncDisposableStack,
+): Promise<Database & { /** Settled when the embedded server has ended. */ readonly ended: Promise<Error> }> => {
+  const options = { max: poolSize, onError: (error: Error) => log.warn({ error }, 'an idle connection broke') };
+  if (databaseUrl === undefined) {
+    const server = await startEmbedded({ dataDir, log: (line) => log.debug({ line }, 'postgres') });
+    stack.defer(() => server.stop());
+    const database = await openDatabaseAt(server.url, stack, { ...options, name: 'The embedded database' });
+    return { ...database, ended: server.ended.then(() => new Fault('The embedded PostgreSQL server has ended')) };
+  }
+  await mkdir(dataDir, { recursive: true, mode: 0o700 }).catch((error: Error) => {
+    throw new Fault(`The data folder ${dataDir} cannot be made: ${error.message}`);
+  });
+  stack.defer(await lockFolder(dataDir));
+  const name = `The database ${withoutCredentials(databaseUrl)} named by OCC_DATABASE_URL`;
+  return { ...(await openDatabaseAt(databaseUrl, stack, { ...options, name })), ended: new Promise(() => undefined) };
+};
+
+/**
+ * The event store at a URL: `esdb://…` or `esdb+discover://…` for EventStoreDB, `postgresql://…` for the tables of a database.
+ * A database that is open already lends its pool. Closed with the stack.
+ * @throws Fault for a URL of neither, and for a database that cannot be reached
+ */
+export const openEventStore = async (url: string, stack: AsyncDisposableStack, database?: Database): Promise<EventStore> => {
+  const open = async (): Promise<EventStore> => {
+    if (/^esdb(\+discover)?:\/\//.test(url)) return createEventstoredbEventStore({ url });
+    if (!/^postgres(ql)?:\/\//.test(url)) throw new Fault('The URL of an event store begins with esdb:// or postgresql://');
+    return createPostgresEventStore(database?.url === url ? database : await openDatabaseAt(url, stack, { name: `The event store ${withoutCredentials(url)}` }));
+  };
+  const store = await open();
+  stack.defer(() => store.close());
+  return store;
+};

@@ -1,0 +1,30 @@
+/** The row in which a database remembers the event store it has followed. (failure scenarios 5 and 9) */
+import type { ClientBase, Pool } from 'pg';
+import type { Position } from '../event-store/event-store.ts';
+import type { StoreIdentityRow } from '../store-identity/recognition.ts';
+
+export const createStoreIdentityRow = (pool: Pool): StoreIdentityRow => ({
+  read: async () => {
+    const { rows } = await pool.query<{ store_id: string | null; opened: number; position: Position | null; event_id: string }>(
+      `select identity.store_id, identity.opened, place.position, place.event_id
+         from (values (true)) as the_one (singleton) left join store_identity as identity using (singleton)
+         left join (select distinct position, event_id from consumer_checkpoint where position is not null) as place on true`,
+    );
+    const { store_id, opened } = rows[0]!;
+    return {
+      known: store_id === null ? undefined : { storeId: store_id, opened },
+      checkpoints: rows.flatMap(({ position, event_id }) => (position === null ? [] : [{ position, eventId: event_id }])),
+    };
+  },
+  insert: async (storeId) => {
+    await pool.query('insert into store_identity (store_id, opened) values ($1, 0) on conflict do nothing', [storeId]);
+  },
+  open: async (number) => {
+    await pool.query('update store_identity set opened = greatest(opened, $1)', [number]);
+  },
+});
+
+/** Makes a database follow another event store from now on, whatever it followed before. */
+export const adoptStore = async (client: ClientBase, storeId: string, opened: number): Promise<void> => {
+  await client.query('insert into store_identity (store_id, opened) values ($1, $2) on conflict (singleton) do update set store_id = excluded.store_id, opened = excluded.opened', [storeId, opened]);
+};
