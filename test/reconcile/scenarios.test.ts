@@ -141,6 +141,15 @@ describe('scenario 8: a deletion', () => {
     await world.untilRow(key, 'gone', (row) => row === undefined);
     expect(count('AgentTeardownFailed')).toBe(0);
   });
+
+  it('that finishes its teardown with the last attempt is removed with another', async () => {
+    const key = await world.remove(agent);
+    let [teardowns, removals] = [2, 1];
+    world.driver.before = (verb) => (verb === 'deleteAgent' && teardowns-- > 0 ? Promise.reject(new Error('no')) : undefined);
+    world.startWorker({ deps: { eraseAgentRows: () => (removals-- > 0 ? Promise.reject(new Error('no')) : Promise.resolve()) } });
+    await world.untilRow(key, 'gone', (row) => row === undefined);
+    expect((await world.streams.load(agents, agent.agentId)).state).toMatchObject({ phase: 'removed' });
+  });
 });
 
 describe('scenario 18: unreadable settings never prevent stop, delete or retirement', () => {
