@@ -32,6 +32,7 @@ export const connect = (url: string): Connection => {
     const reason = error instanceof Error && /certificate|userCertFile/.test(error.message) ? error.message : 'it is not of the form esdb://host:port?option=value';
     throw new Fault(`The event store cannot be reached by its URL: ${reason}`);
   }
+  closeChannelsLater(client);
   return {
     client,
     options: {
@@ -45,5 +46,24 @@ export const connect = (url: string): Connection => {
         () => {},
       );
     },
+  };
+};
+
+/**
+ * A call that fails makes the client close its channel at once, also under calls that are just about to begin on it.
+ * An append among them never settles, and its error, which nobody can catch, ends the process. One turn of the event
+ * loop later none can be about to begin: the client has forgotten the channel by then.
+ */
+const closeChannelsLater = (client: EventStoreDBClient): void => {
+  const getChannel = client['getChannel'];
+  const seen = new WeakSet<object>();
+  client['getChannel'] = async () => {
+    const channel = await getChannel();
+    if (!seen.has(channel)) {
+      seen.add(channel);
+      const close = channel.close.bind(channel);
+      channel.close = () => void setImmediate(close);
+    }
+    return channel;
   };
 };

@@ -10,6 +10,8 @@ export type Fault =
   | 'fail'
   /** Answers as a member that is no leader and knows of none. */
   | 'no leader'
+  /** Says that the user may not do this. */
+  | 'deny'
   /** Stores, then never answers. */
   | 'store and drop'
   | 'store and fail'
@@ -48,6 +50,8 @@ export const createFaults = () => {
     next(method: Method, ...faults: readonly Fault[]): void {
       planned.set(method, [...(planned.get(method) ?? []), ...faults]);
     },
+    /** Forgets what was planned and not yet committed. */
+    clear: (): void => planned.clear(),
     take: (method: Method): Fault | undefined => planned.get(method)?.shift(),
   };
 };

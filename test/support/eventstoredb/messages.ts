@@ -16,12 +16,14 @@ const identifier = (stream: string): StreamIdentifier => {
   return message;
 };
 
+const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
+
 export const proposedEvent = (message: AppendReq.ProposedMessage | BatchAppendReq.ProposedMessage): ProposedEvent => ({
   id: message.getId()!.getString(),
   type: message.getMetadataMap().get('type')!,
   contentType: message.getMetadataMap().get('content-type')!,
-  data: message.getData_asB64(),
-  metadata: message.getCustomMetadata_asB64(),
+  data: base64(message.getData_asU8()),
+  metadata: base64(message.getCustomMetadata_asU8()),
 });
 
 export const expectedOf = (
@@ -39,8 +41,8 @@ export const eventMessage = (record: LogRecord): ReadResp => {
   recorded.setCommitPosition(String(record.commit));
   recorded.setPreparePosition(String(record.prepare));
   recorded.getMetadataMap().set('type', record.type).set('content-type', record.contentType).set('created', record.created);
-  recorded.setData(record.data);
-  recorded.setCustomMetadata(record.metadata);
+  recorded.setData(Buffer.from(record.data, 'base64'));
+  recorded.setCustomMetadata(Buffer.from(record.metadata, 'base64'));
   const event = new pb.ReadResp.ReadEvent();
   event.setEvent(recorded);
   event.setCommitPosition(String(record.commit));
@@ -143,6 +145,7 @@ export const unavailable = (): ServiceError => failed(status.UNAVAILABLE, 'Serve
 export const noLeader = (): ServiceError => failed(status.UNKNOWN, 'No leader info available in response');
 export const notLeader = (host: string, port: number): ServiceError =>
   failed(status.NOT_FOUND, 'Leader info available', { exception: 'not-leader', 'leader-endpoint-host': host, 'leader-endpoint-port': String(port) });
+export const denied = (): ServiceError => failed(status.PERMISSION_DENIED, 'Access Denied', { exception: 'access-denied' });
 export const invalidPosition = (): ServiceError => failed(status.INVALID_ARGUMENT, 'Trying to read from an invalid position.');
 
 /** What the filter of a read or subscription keeps. */

@@ -27,7 +27,7 @@ export interface Eventstoredb {
   /** {@link url} of one member alone. */
   urlOf(member: number): string;
   readonly log: Log;
-  readonly faults: Pick<Faults, 'next'>;
+  readonly faults: Pick<Faults, 'next' | 'clear'>;
   /** Every call of the Streams service so far. */
   readonly seen: readonly SeenCall[];
   /** Which member leads. */

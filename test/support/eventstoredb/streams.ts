@@ -15,6 +15,7 @@ import {
   caughtUpMessage,
   checkpointMessage,
   confirmationMessage,
+  denied,
   eventMessage,
   expectedOf,
   failed,
@@ -55,6 +56,7 @@ export const createStreams = ({ port, log, faults, leaderPort, visible, subscrip
     if (fault === 'drop') return undefined;
     if (fault === 'fail') return unavailable();
     if (fault === 'no leader') return noLeader();
+    if (fault === 'deny') return denied();
     const outcome = log.append(stream, expected, events);
     if (typeof fault === 'object' && 'storeAndHoldUntil' in fault) await fault.storeAndHoldUntil;
     switch (fault) {
@@ -147,6 +149,7 @@ export const createStreams = ({ port, log, faults, leaderPort, visible, subscrip
     if (fault === 'drop') return;
     if (fault === 'fail') return fail(unavailable());
     if (fault === 'no leader') return fail(noLeader());
+    if (fault === 'deny') return fail(denied());
     if (fault === 'end the call') return void call.end();
     if (options.hasSubscription()) return follow(call, options, fault);
     const backwards = options.getReadDirection() === pb.ReadReq.Options.ReadDirection.BACKWARDS;
