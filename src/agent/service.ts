@@ -7,11 +7,11 @@ import { bindingsNaming, restrictionsNaming } from '../iam/policy.ts';
 import { visibleTo } from '../iam/visibility.ts';
 import { isUnreadable } from '../kernel/codec.ts';
 import { Refusal } from '../kernel/errors.ts';
-import { derivedId, newId } from '../kernel/ids.ts';
+import { newId } from '../kernel/ids.ts';
 import { DeletionOwned } from '../kernel/work.ts';
 import { createSettlement } from '../namespace/settlement.ts';
-import { contextOf, idempotencyOf, withoutAudit, type Core } from '../core.ts';
-import { WrongExpectedRevision, type Loaded } from '../runtime/streams.ts';
+import { contextOf, idempotencyOf, unfencedId, withoutAudit, type Core } from '../core.ts';
+import { WrongExpectedRevision, noStream, type Loaded } from '../runtime/streams.ts';
 import type { AgentEvent } from './messages.ts';
 import { agentNotFound, type PresentAgent } from './agent.ts';
 import type { CreateAgentInput, UpdateAgentInput } from './input.ts';
@@ -66,6 +66,12 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
       throw new Refusal('CREDENTIAL_GATEWAY_NOT_CONFIGURED', 'The Installation has no Credential Gateway');
   };
 
+  /** Its stream begins with a fence instead of a creation. */
+  const isFenced = async (agentId: string): Promise<boolean> => {
+    const { state, revision } = await streams.load(agents, agentId);
+    return state.phase === 'none' && revision !== noStream;
+  };
+
   /** The Agent an earlier request made under the same key, authorized afresh; undefined when there is none. */
   const replay = async (caller: Caller, at: AgentPlace, input: string): Promise<AgentView | undefined> => {
     const { state } = await streams.load(agents, at.agentId);
@@ -87,7 +93,7 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
       ...actorPermissions(namespaceId, content),
     ]);
     const idempotency = key === undefined ? undefined : idempotencyOf(caller, 'createAgent', namespaceId, key, content);
-    const agentId = idempotency === undefined ? newId('agt') : derivedId('agt', idempotency.key);
+    const agentId = idempotency === undefined ? newId('agt') : await unfencedId('agt', idempotency.key, isFenced);
     const at = { namespaceId, agentId };
     if (idempotency !== undefined) {
       const known = await replay(caller, at, idempotency.input);
@@ -147,16 +153,15 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
     assertSources(namespaceId, { harnessAuth: input.harnessAuth, credentialSources: input.credentialSources ?? (isUnreadable(saved) ? [] : saved.credentialSources) });
     assertBackend(input.backendId);
     assertGateway(input);
-    const resource = { kind: 'agent', id: agentId };
-    const before = [{ kind: 'configuration', id: loaded.state.draft.configurationId }, ...sourceReferences(current)];
-    const after = [{ kind: 'configuration', id: input.configurationId }, ...sourceReferences({ harnessAuth: input.harnessAuth === undefined && !isUnreadable(saved) ? saved.harnessAuth : input.harnessAuth })];
-    const without = (list: typeof before, other: typeof before) => list.filter(({ id }) => !other.some((known) => known.id === id));
-    const added = without(after, before);
-    if (added.length > 0) await settlement.register(namespaceId, { type: 'AddReferences', resource, refersTo: added }, withoutAudit(context), grant.guard);
+    const harnessAuth = input.harnessAuth === undefined && !isUnreadable(saved) ? saved.harnessAuth : input.harnessAuth;
+    const references = {
+      before: [{ kind: 'configuration', id: loaded.state.draft.configurationId }, ...sourceReferences(current)],
+      after: [{ kind: 'configuration', id: input.configurationId }, ...sourceReferences({ harnessAuth })],
+    };
+    const dropOthers = await settlement.rebind(namespaceId, { kind: 'agent', id: agentId }, references, withoutAudit(context), grant.guard);
     try {
       const changed = await streams.append(agents, loaded, decision, { ...context, ...(await grant.guard()) });
-      const dropped = without(before, after);
-      if (dropped.length > 0) await settlement.register(namespaceId, { type: 'DropReferences', resource, refersTo: dropped }, withoutAudit(context));
+      await dropOthers();
       await waitFor(changed.lastPosition);
       return agentView(changed.state as PresentAgent);
     } catch (error) {

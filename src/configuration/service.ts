@@ -3,12 +3,13 @@ import { configurations, iam, namespaces } from '../aggregates.ts';
 import { ref, type Operation, type Permission } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
 import { Refusal } from '../kernel/errors.ts';
-import { derivedId, newId } from '../kernel/ids.ts';
+import { newId } from '../kernel/ids.ts';
 import { isUnreadable } from '../kernel/codec.ts';
+import type { RegisteredResource } from '../namespace/messages.ts';
 import { isRegistered } from '../namespace/namespace.ts';
 import { createSettlement } from '../namespace/settlement.ts';
-import { contextOf, idempotencyOf, withoutAudit, type Core } from '../core.ts';
-import { WrongExpectedRevision } from '../runtime/streams.ts';
+import { contextOf, idempotencyOf, unfencedId, withoutAudit, type Core } from '../core.ts';
+import { WrongExpectedRevision, noStream } from '../runtime/streams.ts';
 import { configurationNotFound, type PresentConfiguration } from './configuration.ts';
 import { assertDocument } from './document.ts';
 import type { CreateConfigurationInput, SecretBindings, UpdateConfigurationInput } from './input.ts';
@@ -35,6 +36,8 @@ const operation = (verb: string, resource: Operation['resource']): Operation => 
 const settingsOf = ({ values, secretBindings }: { values: object; secretBindings?: SecretBindings }): ConfigurationSettings =>
   secretBindings === undefined ? { values } : { values, secretBindings };
 
+const referencesOf = (bindings: SecretBindings | undefined): readonly RegisteredResource[] => secretsOf(bindings).map((id) => ({ kind: 'secret', id }));
+
 export const createConfigurationService = ({ core, reads }: { readonly core: Core; readonly reads: ConfigurationReads }): ConfigurationService => {
   const { streams, authorizer, waitFor } = core;
   const settlement = createSettlement(streams);
@@ -49,6 +52,12 @@ export const createConfigurationService = ({ core, reads }: { readonly core: Cor
     if (state.phase !== 'present' || state.namespaceId !== namespaceId) throw configurationNotFound();
     if (!isRegistered(register.state, { kind: 'configuration', id: configurationId })) throw configurationNotFound();
     return { ...loaded, state };
+  };
+
+  /** Its stream begins with a fence instead of a creation. */
+  const isFenced = async (configurationId: string): Promise<boolean> => {
+    const { state, revision } = await streams.load(configurations, configurationId);
+    return state.phase === 'none' && revision !== noStream;
   };
 
   const replay = async (caller: Caller, place: ConfigurationPlace, input: string): Promise<ConfigurationView | undefined> => {
@@ -69,14 +78,14 @@ export const createConfigurationService = ({ core, reads }: { readonly core: Cor
     assertDocument(content.values as Record<string, unknown>);
     const grant = await authorizer.require(caller, operation('create', collection), [['create', collection], ...operateOn(namespaceId, content.secretBindings)]);
     const idempotency = key === undefined ? undefined : idempotencyOf(caller, 'createConfiguration', namespaceId, key, content);
-    const configurationId = idempotency === undefined ? newId('cfg') : derivedId('cfg', idempotency.key);
+    const configurationId = idempotency === undefined ? newId('cfg') : await unfencedId('cfg', idempotency.key, isFenced);
     if (idempotency !== undefined) {
       const known = await replay(caller, { namespaceId, configurationId }, idempotency.input);
       if (known !== undefined) return known;
     }
     const resource = ref.in('configuration', namespaceId, configurationId);
     const context = contextOf(caller, operation('create', resource), grant, idempotency === undefined ? {} : { idempotency });
-    const refersTo = secretsOf(content.secretBindings).map((id) => ({ kind: 'secret', id }));
+    const refersTo = referencesOf(content.secretBindings);
     const loaded = await streams.load(configurations, configurationId);
     // Made meanwhile by a request with the same idempotency key.
     if (loaded.state.phase !== 'none') return create(caller, namespaceId, input, options);
@@ -125,14 +134,12 @@ export const createConfigurationService = ({ core, reads }: { readonly core: Cor
         const grant = await authorizer.require(caller, updating, [['update', resource], ...operateOn(namespaceId, bound)]);
         const context = contextOf(caller, updating, grant);
         const registered = { kind: 'configuration', id: configurationId };
-        const refersTo = secretsOf(bound).map((id) => ({ kind: 'secret', id }));
-        if (refersTo.length > 0) await settlement.register(namespaceId, { type: 'AddReferences', resource: registered, refersTo }, withoutAudit(context), grant.guard);
+        const dropOthers = await settlement.rebind(namespaceId, registered, { before: referencesOf(kept), after: referencesOf(bound) }, withoutAudit(context), grant.guard);
         const decision = configurations.decider.decide(loaded.state, { type: 'ReplaceConfiguration', settings, ifMatch });
         if (decision instanceof Refusal) throw decision;
         try {
           const updated = await streams.append(configurations, loaded, decision, { ...context, ...(await grant.guard()) });
-          const dropped = secretsOf(kept).filter((id) => !secretsOf(bound).includes(id)).map((id) => ({ kind: 'secret', id }));
-          if (dropped.length > 0) await settlement.register(namespaceId, { type: 'DropReferences', resource: registered, refersTo: dropped }, withoutAudit(context));
+          await dropOthers();
           await waitFor(updated.lastPosition);
           return configurationView(updated.state as PresentConfiguration);
         } catch (error) {

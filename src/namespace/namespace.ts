@@ -10,7 +10,8 @@ export type NamespaceStatus = 'absent' | 'provisioning' | 'ready' | 'failed' | '
 
 export interface Registration extends RegisteredResource {
   readonly name: string | undefined;
-  readonly refersTo: Set<string>;
+  /** What it refers to, each with the revision of this stream that said so last. */
+  readonly refersTo: Map<string, number>;
 }
 
 export interface NamespaceState {
@@ -32,7 +33,9 @@ export type NamespaceCommand =
   | { readonly type: 'CreateNamespace'; readonly namespaceId: string; readonly name: string }
   | { readonly type: 'AbandonNamespaceCreation'; readonly namespaceId: string }
   | { readonly type: 'AdmitResource'; readonly resource: RegisteredResource; readonly name?: string; readonly refersTo: readonly RegisteredResource[] }
-  | { readonly type: 'AddReferences' | 'DropReferences'; readonly resource: RegisteredResource; readonly refersTo: readonly RegisteredResource[] }
+  | { readonly type: 'AddReferences'; readonly resource: RegisteredResource; readonly refersTo: readonly RegisteredResource[] }
+  /** `knownAt`: revision of this stream at which the references were seen to be idle; one that was added again since stays. */
+  | { readonly type: 'DropReferences'; readonly resource: RegisteredResource; readonly refersTo: readonly RegisteredResource[]; readonly knownAt: number }
   | { readonly type: 'RemoveResource'; readonly resource: RegisteredResource }
   | { readonly type: 'RequestNamespaceDeletion'; readonly namespaceId: string; readonly actorId: string; readonly initiatorPermitted: boolean }
   | { readonly type: 'MarkNamespaceReady'; readonly namespaceId: string; readonly claim: Claim }
@@ -113,16 +116,13 @@ const decide = (state: NamespaceState, command: NamespaceCommand): Decision<Name
       return decideAdmission(state, command);
     case 'AddReferences': {
       const { resource, refersTo } = command;
-      const registered = state.resources.get(keyOf(resource));
-      if (registered === undefined) return targetNotFound(resource);
-      const missing = refersTo.find((target) => !isRegistered(state, target));
+      const missing = [resource, ...refersTo].find((target) => !isRegistered(state, target));
       if (missing !== undefined) return targetNotFound(missing);
-      const added = refersTo.filter((target) => !registered.refersTo.has(keyOf(target)));
-      return added.length === 0 ? [] : [{ type: 'ReferencesAdded', data: { ...plain(resource), refersTo: added.map(plain) } }];
+      return [{ type: 'ReferencesAdded', data: { ...plain(resource), refersTo: refersTo.map(plain) } }];
     }
     case 'DropReferences': {
       const registered = state.resources.get(keyOf(command.resource));
-      const dropped = command.refersTo.filter((target) => registered?.refersTo.has(keyOf(target)) === true);
+      const dropped = command.refersTo.filter((target) => (registered?.refersTo.get(keyOf(target)) ?? Infinity) <= command.knownAt);
       return dropped.length === 0 ? [] : [{ type: 'ReferencesDropped', data: { ...plain(command.resource), refersTo: dropped.map(plain) } }];
     }
     case 'RemoveResource': {
@@ -155,10 +155,12 @@ const decide = (state: NamespaceState, command: NamespaceCommand): Decision<Name
   }
 };
 
+const since = (resources: readonly RegisteredResource[], { revision }: Envelope): Registration['refersTo'] => Map(resources.map((resource) => [keyOf(resource), revision]));
+
 const changeReferences = (
   state: NamespaceState,
   resource: RegisteredResource,
-  change: (refersTo: Set<string>) => Set<string>,
+  change: (refersTo: Registration['refersTo']) => Registration['refersTo'],
 ): NamespaceState => {
   const registered = state.resources.get(keyOf(resource));
   if (registered === undefined) return state;
@@ -194,7 +196,7 @@ const evolve = (state: NamespaceState, event: NamespaceEvent, envelope: Envelope
       return { ...state, status: 'removed', work: closeWork(state.work, workKey.namespaceDeletion(event.data.namespaceId), 'NAMESPACE_DELETED') };
     case 'ResourceAdmitted': {
       const { kind, id, name, refersTo } = event.data;
-      const registration = { kind, id, name, refersTo: Set(refersTo.map(keyOf)) };
+      const registration = { kind, id, name, refersTo: since(refersTo, envelope) };
       return {
         ...state,
         resources: state.resources.set(keyOf(registration), registration),
@@ -202,9 +204,9 @@ const evolve = (state: NamespaceState, event: NamespaceEvent, envelope: Envelope
       };
     }
     case 'ReferencesAdded':
-      return changeReferences(state, event.data, (refersTo) => refersTo.union(event.data.refersTo.map(keyOf)));
+      return changeReferences(state, event.data, (refersTo) => refersTo.merge(since(event.data.refersTo, envelope)));
     case 'ReferencesDropped':
-      return changeReferences(state, event.data, (refersTo) => refersTo.subtract(event.data.refersTo.map(keyOf)));
+      return changeReferences(state, event.data, (refersTo) => refersTo.deleteAll(event.data.refersTo.map(keyOf)));
     case 'ResourceRemoved': {
       const registered = state.resources.get(keyOf(event.data));
       if (registered === undefined) return state;

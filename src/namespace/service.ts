@@ -7,13 +7,13 @@ import { evaluate } from '../iam/evaluate.ts';
 import { visibleTo } from '../iam/visibility.ts';
 import { NameTaken } from '../installation/register.ts';
 import { Refusal } from '../kernel/errors.ts';
-import { derivedId, newId } from '../kernel/ids.ts';
+import { newId } from '../kernel/ids.ts';
 import { DeletionOwned } from '../kernel/work.ts';
-import { contextOf, idempotencyOf, withoutAudit, type Core } from '../core.ts';
-import type { CommandContext } from '../runtime/streams.ts';
+import { contextOf, idempotencyOf, unfencedId, withoutAudit, type Core } from '../core.ts';
+import { WrongExpectedRevision, noStream, type CommandContext } from '../runtime/streams.ts';
 import type { CreateNamespaceInput } from './input.ts';
 import type { NamespaceState } from './namespace.ts';
-import { createSettlement } from './settlement.ts';
+import { createSettlement, politely } from './settlement.ts';
 import type { NamespaceReads, NamespaceView } from './view.ts';
 
 export interface NamespaceService {
@@ -47,7 +47,7 @@ export const createNamespaceService = ({ core, reads, installationId }: { readon
     } catch (conflict) {
       if (!(conflict instanceof NameTaken)) throw conflict;
       const holderId = conflict.holderId;
-      if ((await streams.load(namespaces, holderId)).state.status !== 'absent') throw conflict;
+      if (await politely(async () => (await streams.load(namespaces, holderId)).state.status !== 'absent')) throw conflict;
       const { state } = await streams.execute(namespaces, holderId, { type: 'AbandonNamespaceCreation', namespaceId: holderId }, withoutAudit(context));
       if (state.status !== 'absent') throw conflict;
       await streams.execute(register, '', { type: 'ReleaseNamespaceName', namespaceId: holderId, name }, withoutAudit(context));
@@ -61,14 +61,11 @@ export const createNamespaceService = ({ core, reads, installationId }: { readon
     return view;
   };
 
-  const createUnlessPresent = (namespaceId: string, name: string, context: CommandContext, guard?: () => Promise<Partial<CommandContext>>) =>
-    streams.execute(
-      namespaces,
-      namespaceId,
-      (state) => (state.status === 'absent' ? namespaces.decider.decide(state, { type: 'CreateNamespace', namespaceId, name }) : []),
-      context,
-      guard,
-    );
+  /** Its stream begins with a fence instead of a creation. */
+  const isFenced = async (namespaceId: string): Promise<boolean> => {
+    const { state, revision } = await streams.load(namespaces, namespaceId);
+    return state.status === 'absent' && revision !== noStream;
+  };
 
   const create: NamespaceService['create'] = async (caller, input, options = {}) => {
     const creating = operation('create', collection);
@@ -80,7 +77,7 @@ export const createNamespaceService = ({ core, reads, installationId }: { readon
     );
     if (input.existingNamespace !== undefined) throw new Refusal('RESOURCE_CONFLICT', 'Compute cannot adopt an existing Namespace');
     const idempotency = options.idempotencyKey === undefined ? undefined : idempotencyOf(caller, 'createNamespace', installationId, options.idempotencyKey, input);
-    const namespaceId = idempotency === undefined ? newId('ns') : derivedId('ns', idempotency.key);
+    const namespaceId = idempotency === undefined ? newId('ns') : await unfencedId('ns', idempotency.key, isFenced);
     if (idempotency !== undefined) {
       const { state } = await streams.load(namespaces, namespaceId);
       if (state.status !== 'absent') {
@@ -91,12 +88,20 @@ export const createNamespaceService = ({ core, reads, installationId }: { readon
       }
     }
     const context = contextOf(caller, operation('create', ref.namespace(namespaceId)), grant, idempotency === undefined ? {} : { idempotency });
-    await takeName(namespaceId, input.name, context, grant.guard);
-    const created = await createUnlessPresent(namespaceId, input.name, context, grant.guard);
+    const empty = await streams.load(namespaces, namespaceId);
     // Made meanwhile by a request with the same idempotency key.
-    if (created.events.length === 0) return create(caller, input, options);
-    await waitFor(created.lastPosition, { work: true });
-    return present(namespaceId, created.state);
+    if (empty.state.status !== 'absent') return create(caller, input, options);
+    await takeName(namespaceId, input.name, context, grant.guard);
+    const decision = namespaces.decider.decide(empty.state, { type: 'CreateNamespace', namespaceId, name: input.name });
+    if (decision instanceof Refusal) throw decision;
+    try {
+      const created = await streams.append(namespaces, empty, decision, { ...context, ...(await grant.guard()) });
+      await waitFor(created.lastPosition, { work: true });
+      return present(namespaceId, created.state);
+    } catch (error) {
+      if (error instanceof WrongExpectedRevision) return create(caller, input, options);
+      throw error;
+    }
   };
 
   return {
@@ -137,7 +142,12 @@ export const createNamespaceService = ({ core, reads, installationId }: { readon
     ensureDefault: async (namespaceId, context) => {
       if ((await streams.load(namespaces, namespaceId)).state.status !== 'absent') return;
       await takeName(namespaceId, 'default', context);
-      const created = await createUnlessPresent(namespaceId, 'default', context);
+      const created = await streams.execute(
+        namespaces,
+        namespaceId,
+        (state) => (state.status === 'absent' ? namespaces.decider.decide(state, { type: 'CreateNamespace', namespaceId, name: 'default' }) : []),
+        context,
+      );
       await waitFor(created.lastPosition, { work: true });
     },
   };

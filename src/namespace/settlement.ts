@@ -14,7 +14,7 @@ const graceMs = 2_000;
 const firstLookMs = 10;
 
 /** Waits until a look succeeds, at most the grace period, looking ever less often. */
-const politely = async (look: () => Promise<boolean>): Promise<boolean> => {
+export const politely = async (look: () => Promise<boolean>): Promise<boolean> => {
   const until = performance.now() + graceMs;
   for (let pauseMs = firstLookMs; ; pauseMs = Math.min(pauseMs * 2, 250)) {
     if (await look()) return true;
@@ -26,7 +26,17 @@ const politely = async (look: () => Promise<boolean>): Promise<boolean> => {
 export interface Settlement {
   /** Registers a command; a refusal caused by an intent without effect settles the intent and decides again. */
   register(namespaceId: string, command: NamespaceCommand, context: CommandContext, guard?: () => Promise<Partial<CommandContext>>): Promise<Executed<NamespaceState, NamespaceEvent>>;
+  /** Registers what a change newly refers to. The answer drops what it no longer refers to, and is called when the change is made. */
+  rebind(
+    namespaceId: string,
+    resource: RegisteredResource,
+    references: { readonly before: readonly RegisteredResource[]; readonly after: readonly RegisteredResource[] },
+    context: CommandContext,
+    guard: () => Promise<Partial<CommandContext>>,
+  ): Promise<() => Promise<void>>;
 }
+
+const without = (list: readonly RegisteredResource[], other: readonly RegisteredResource[]) => list.filter(({ id }) => !other.some((known) => known.id === id));
 
 export const createSettlement = (streams: Streams): Settlement => {
   const remove = async (namespaceId: string, resource: RegisteredResource, context: CommandContext): Promise<void> => {
@@ -61,6 +71,7 @@ export const createSettlement = (streams: Streams): Settlement => {
     };
     if (await politely(refers)) return false;
     let voided = false;
+    const { revision: knownAt } = await streams.load(namespaces, namespaceId);
     await streams.execute(
       agents,
       holder.id,
@@ -72,7 +83,7 @@ export const createSettlement = (streams: Streams): Settlement => {
       context,
     );
     if (!voided) return false;
-    await streams.execute(namespaces, namespaceId, { type: 'DropReferences', resource: holder, refersTo: [target] }, context);
+    await streams.execute(namespaces, namespaceId, { type: 'DropReferences', resource: holder, refersTo: [target], knownAt }, context);
     return true;
   };
 
@@ -95,5 +106,15 @@ export const createSettlement = (streams: Streams): Settlement => {
     }
   };
 
-  return { register };
+  const rebind: Settlement['rebind'] = async (namespaceId, resource, { before, after }, context, guard) => {
+    const added = without(after, before);
+    const dropped = without(before, after);
+    const { revision: knownAt } =
+      added.length > 0 ? await register(namespaceId, { type: 'AddReferences', resource, refersTo: added }, context, guard) : await streams.load(namespaces, namespaceId);
+    return async () => {
+      if (dropped.length > 0) await register(namespaceId, { type: 'DropReferences', resource, refersTo: dropped, knownAt }, context);
+    };
+  };
+
+  return { register, rebind };
 };

@@ -83,7 +83,7 @@ const cacheLimit = 20_000;
 const tooLarge = (): Refusal => new Refusal('PAYLOAD_TOO_LARGE', 'The request is too large to be stored');
 
 /** A foreign write came between; the caller folds again and decides again. */
-export { WrongExpectedRevision } from '../event-store/event-store.ts';
+export { WrongExpectedRevision, noStream } from '../event-store/event-store.ts';
 
 export interface Streams {
   /** Folds a stream to its tail as the store has it now. @throws Refusal DEPENDENCY_UNAVAILABLE, Fault on a gap */

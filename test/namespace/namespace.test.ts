@@ -47,12 +47,18 @@ describe('scenario 2: what is referred to cannot vanish', () => {
     given(created, admitted(agent('agt_1'))).when({ type: 'AddReferences', resource: agent('agt_1'), refersTo: [configuration] }).refused('NOT_FOUND');
   });
 
-  it('references are added and dropped once', () => {
+  it('a reference is dropped once, and not when it was added again since', () => {
     const add = { type: 'AddReferences', resource: agent('agt_1'), refersTo: [configuration] } as const;
+    const drop = (knownAt: number) => ({ ...add, type: 'DropReferences', knownAt }) as const;
     const added: NamespaceEvent = { type: 'ReferencesAdded', data: { ...agent('agt_1'), refersTo: [configuration] } };
-    given(created, admitted(configuration), admitted(agent('agt_1'))).when(add).then(added);
-    given(created, admitted(configuration), admitted(agent('agt_1')), added).when(add).then();
-    given(created, admitted(configuration), admitted(agent('agt_1'))).when({ ...add, type: 'DropReferences' }).then();
+    const dropped: NamespaceEvent = { type: 'ReferencesDropped', data: { ...agent('agt_1'), refersTo: [configuration] } };
+    const unused = [created, admitted(configuration), admitted(agent('agt_1'))];
+    given(...unused).when(add).then(added);
+    given(...unused, added).when(add).then(added);
+    given(...unused, added).when(drop(3)).then(dropped);
+    given(...unused, added, added).when(drop(3)).then();
+    given(...unused, added, dropped).when(drop(9)).then();
+    given(...unused).when(drop(9)).then();
   });
 });
 

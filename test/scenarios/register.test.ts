@@ -1,5 +1,6 @@
 /** Failure scenarios 1 and 2: creators, users and deleters of one thing, each stopped between its two appends. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { iam } from '../../src/aggregates.ts';
 import { defaultNamespace, demand, stepsIn, type AgentAnswer, type Steps } from '../end-to-end/steps.ts';
 import { eventsOf, expectUnbrokenChains, storedEvents } from '../end-to-end/stored-history.ts';
 import { startTestApplication, type TestApplication } from '../support/app.ts';
@@ -10,17 +11,20 @@ vi.setConfig({ testTimeout: 60_000 });
 
 let app: TestApplication;
 let slow: Replica;
+let other: Replica;
 let namespaceId: string;
 let steps: Steps;
 
 beforeAll(async () => {
   app = await startTestApplication();
   slow = await openReplica(app);
+  other = await openReplica(app, 'other');
   namespaceId = await defaultNamespace(app.client);
   steps = stepsIn(app.client, namespaceId);
 });
 afterAll(async () => {
   await slow.close();
+  await other.close();
   await app.close();
 });
 
@@ -72,6 +76,36 @@ describe('scenario 1: a name has one holder', () => {
     expect(await second).toMatchObject({ status: 409, error: { code: 'RESOURCE_CONFLICT' } });
     expect(await agentsNamed('slow')).toHaveLength(1);
   });
+
+  it('scenario 1: a creation with an idempotency key that was fenced off comes back under an id no fence concerns', async () => {
+    const { id: configurationId } = await steps.configure();
+    const create = (replica: Replica, options = {}) => replica.services.agents.create(replica.caller(), namespaceId, { name: 'keyed', configurationId }, options);
+    const late = slow.holdNext('AgentCreated');
+    const created = create(slow, { idempotencyKey: 'a key of the late creator' });
+    await late.reached;
+    const fenced = other.holdNext('ServicePrincipalRemoved');
+    const lost = expect(create(other)).rejects.toMatchObject({ code: 'RESOURCE_CONFLICT' });
+    await fenced.reached;
+    late.release();
+    const { id, servicePrincipalId } = await created;
+    fenced.release();
+    await lost;
+    expect(await agentsNamed('keyed')).toMatchObject([{ id }]);
+    expect((await app.client.rest('POST', `${steps.at}/agents`, { name: 'keyed', configurationId })).status).toBe(409);
+    expect((await slow.streams.load(iam, '')).state.principalOfAgent.get(id)).toBe(servicePrincipalId);
+    expect(await create(other, { idempotencyKey: 'a key of the late creator' })).toMatchObject({ id });
+  });
+
+  it('scenario 1: a Namespace whose creator stopped between its name and its first event loses the name for good', async () => {
+    const held = slow.holdNext('NamespaceCreated');
+    const lost = expect(slow.services.namespaces.create(slow.caller(), { name: 'contested' })).rejects.toMatchObject({ code: 'RESOURCE_CONFLICT' });
+    await held.reached;
+    expect((await app.client.rest('POST', '/namespaces', { name: 'contested' })).status).toBe(201);
+    held.release();
+    await lost;
+    const namespaces = await demand<{ name: string }[]>(app.client, 200, 'GET', '/namespaces');
+    expect(namespaces.filter(({ name }) => name === 'contested')).toHaveLength(1);
+  });
 });
 
 describe('scenario 2: a Configuration cannot be deleted under a concurrent user of it', () => {
@@ -112,6 +146,36 @@ describe('scenario 2: a Configuration cannot be deleted under a concurrent user 
     expect((await steps.agent(agentId)).configurationId).toBe(before.id);
     expect(await typesOf(`agent-${agentId}`)).toEqual(['AgentCreated', 'IntentVoided']);
     expect(await deleteConfiguration(before.id)).toEqual({ status: 409, code: 'RESOURCE_CONFLICT' });
+  });
+
+  it('scenario 2: a reference dropped late does not take one that was made again meanwhile', async () => {
+    const first = await steps.configure();
+    const second = await steps.configure();
+    const { id: agentId } = await steps.createAgent('to and fro', first.id);
+    const held = slow.holdNext('ReferencesDropped');
+    const late = slow.services.agents.update(slow.caller(), { namespaceId, agentId }, { configurationId: second.id });
+    await held.reached;
+    await demand(app.client, 200, 'PATCH', steps.agentPath(agentId), { configurationId: first.id });
+    held.release();
+    await late;
+    expect(await deleteConfiguration(first.id)).toEqual({ status: 409, code: 'RESOURCE_CONFLICT' });
+    expect(await deleteConfiguration(second.id)).toEqual({ status: 204 });
+  });
+
+  it('scenario 2: a deletion that fenced a late change off does not take the reference the change made with its next try', async () => {
+    const before = await steps.configure();
+    const wanted = await steps.configure();
+    const { id: agentId } = await steps.createAgent('trying again', before.id);
+    const late = slow.holdNext('AgentConfigurationBound');
+    const changed = slow.services.agents.update(slow.caller(), { namespaceId, agentId }, { configurationId: wanted.id });
+    await late.reached;
+    const fenced = other.holdNext('ReferencesDropped');
+    const refused = expect(other.services.configurations.delete(other.caller(), { namespaceId, configurationId: wanted.id })).rejects.toMatchObject({ code: 'RESOURCE_CONFLICT' });
+    await fenced.reached;
+    late.release();
+    expect(await changed).toMatchObject({ configurationId: wanted.id });
+    fenced.release();
+    await refused;
   });
 
   it('scenario 2: when creation and deletion race, exactly one of them succeeds', async () => {

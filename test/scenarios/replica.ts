@@ -20,7 +20,7 @@ export interface Held {
   release(): void;
 }
 
-export const openReplica = async ({ database, dataDir }: TestApplication) => {
+export const openReplica = async ({ database, dataDir }: TestApplication, name = 'replica') => {
   const { pool, url } = database;
   const store = createPostgresEventStore({ pool, url });
   const clock = await createDatabaseClock(pool);
@@ -45,7 +45,7 @@ export const openReplica = async ({ database, dataDir }: TestApplication) => {
   const { state } = await streams.load(iam, '');
   const installation = state.installation!;
   const log = { info: () => {}, warn: () => {}, error: () => {} };
-  const compute = createProcessDriver({ root: `${dataDir}/replica`, log });
+  const compute = createProcessDriver({ root: `${dataDir}/${name}`, log });
   const services = createServices({
     core: { streams, authorizer, audit, waitFor: () => Promise.resolve() },
     reads: createReads(pool),
