@@ -4,6 +4,7 @@ import { iam } from '../../src/aggregates.ts';
 import { defaultNamespace, demand, stepsIn, type AgentAnswer, type Steps } from '../end-to-end/steps.ts';
 import { eventsOf, expectUnbrokenChains, storedEvents } from '../end-to-end/stored-history.ts';
 import { startTestApplication, type TestApplication } from '../support/app.ts';
+import { until } from '../support/until.ts';
 import { openReplica, type Replica } from './replica.ts';
 
 // A holder that shows no effect is given two seconds before it is fenced off.
@@ -30,6 +31,8 @@ afterAll(async () => {
 
 const typesOf = async (stream: string) => (await eventsOf(app.database.pool, stream)).map(({ type }) => type);
 const agentsNamed = async (name: string) => (await demand<AgentAnswer[]>(app.client, 200, 'GET', `${steps.at}/agents`)).filter((agent) => agent.name === name);
+/** What another replica creates comes to this one's lists when its projector has passed it. */
+const untilListed = (name: string) => until(`an Agent named ${name}`, () => agentsNamed(name), ({ length }) => length > 0);
 
 /** The id under which the slow replica has registered a resource that has no event of its own yet. */
 const registered = async (kind: string, name?: string): Promise<string> => {
@@ -74,7 +77,7 @@ describe('scenario 1: a name has one holder', () => {
     held.release();
     expect((await created).name).toBe('slow');
     expect(await second).toMatchObject({ status: 409, error: { code: 'RESOURCE_CONFLICT' } });
-    expect(await agentsNamed('slow')).toHaveLength(1);
+    expect(await untilListed('slow')).toHaveLength(1);
   });
 
   it('scenario 1: a creation with an idempotency key that was fenced off comes back under an id no fence concerns', async () => {
@@ -90,7 +93,7 @@ describe('scenario 1: a name has one holder', () => {
     const { id, servicePrincipalId } = await created;
     fenced.release();
     await lost;
-    expect(await agentsNamed('keyed')).toMatchObject([{ id }]);
+    expect(await untilListed('keyed')).toMatchObject([{ id }]);
     expect((await app.client.rest('POST', `${steps.at}/agents`, { name: 'keyed', configurationId })).status).toBe(409);
     expect((await slow.streams.load(iam, '')).state.principalOfAgent.get(id)).toBe(servicePrincipalId);
     expect(await create(other, { idempotencyKey: 'a key of the late creator' })).toMatchObject({ id });
