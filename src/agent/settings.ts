@@ -69,7 +69,6 @@ export const plugins = Type.Record(
   ),
   closed,
 );
-export type Plugins = Static<typeof plugins>;
 
 export const agentSettings = Type.Object({
   harnessAuth: Type.Union([harnessAuth, Type.Null()]),

@@ -1,7 +1,6 @@
 /** What readers see of an Agent, and where they read it. (rest-contract 2.2) */
 import type { Unreadable } from '../kernel/codec.ts';
 import type { Reading } from '../runtime/reading.ts';
-import { isStopping } from './lifecycle.ts';
 import type { PresentAgent } from './agent.ts';
 import type { AgentSettings, ExecutionMode } from './settings.ts';
 
@@ -37,8 +36,6 @@ export const agentView = (agent: PresentAgent): AgentView => ({
   createdAt: agent.createdAt,
   draftRevision: agent.draftRevision,
 });
-
-export { isStopping };
 
 /** Which rows of a list its caller may see: all or only some, less the restricted ones. */
 export interface Visibility {

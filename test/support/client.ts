@@ -30,8 +30,8 @@ export const createClient = (origin: string, key: string): Client => ({
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const text = await response.text();
-    const answer = text === '' ? {} : JSON.parse(text);
-    return { status: response.status, headers: response.headers, data: answer.data, error: answer.error, requestId: answer.meta?.requestId };
+    const { data, error, meta } = (text === '' ? { meta: {} } : JSON.parse(text)) as { data: never; error: never; meta: { requestId: string } };
+    return { status: response.status, headers: response.headers, data, error, requestId: meta.requestId };
   },
   graphql: async (query, variables = {}) => {
     const response = await fetch(`${origin}/graphql`, {
