@@ -18,7 +18,7 @@ import type { CreateAgentInput, UpdateAgentInput } from './input.ts';
 import type { AgentSettings } from './settings.ts';
 import { actorPermissions, assertSources, sourceReferences } from './sources.ts';
 import { agentView, type AgentReads, type AgentView, type PageRequest } from './view.ts';
-import { assertInitialWorkspace } from './workspace-input.ts';
+import { assertInitialWorkspace, assertNoFiles } from './workspace-input.ts';
 
 export interface AgentPlace {
   readonly namespaceId: string;
@@ -87,6 +87,7 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
     const key = options.idempotencyKey ?? keyInBody;
     const collection = ref.collection('agent', namespaceId);
     assertSources(namespaceId, content);
+    assertInitialWorkspace(content);
     const grant = await authorizer.require(caller, agentOperation('create', collection), [
       ['create', collection],
       ['read', ref.in('configuration', namespaceId, content.configurationId)],
@@ -99,7 +100,7 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
       const known = await replay(caller, at, idempotency.input);
       if (known !== undefined) return known;
     }
-    assertInitialWorkspace(content);
+    assertNoFiles(content);
     assertBackend(content.backendId);
     assertGateway(content);
     const context = contextOf(caller, agentOperation('create', place(at)), grant, idempotency === undefined ? {} : { idempotency });

@@ -4,15 +4,24 @@ import type { CreateAgentInput } from './input.ts';
 
 const contentLimitBytes = 16 * 1024;
 
+type Workspace = Pick<CreateAgentInput, 'initialWorkspaceFiles' | 'workspaceDefaultsId'>;
+
+const filesOf = ({ initialWorkspaceFiles }: Workspace): readonly [string, string][] =>
+  Object.entries(initialWorkspaceFiles ?? {}).filter((entry): entry is [string, string] => entry[1] !== undefined);
+
 /**
+ * Judged before the caller's permissions, because it reveals nothing stored. (iam-auth-audit 2.6 step 13)
  * @throws Refusal INVALID_REQUEST without details for content over 16 KiB of UTF-8 or not well-formed Unicode,
- * RESOURCE_CONFLICT for a defaults identity this Installation does not know, NOT_IMPLEMENTED for files: no driver applies them yet
+ * RESOURCE_CONFLICT for a defaults identity this Installation does not know
  */
-export const assertInitialWorkspace = ({ initialWorkspaceFiles, workspaceDefaultsId }: CreateAgentInput): void => {
-  const files = Object.entries(initialWorkspaceFiles ?? {}).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  for (const [name, content] of files)
+export const assertInitialWorkspace = (workspace: Workspace): void => {
+  for (const [name, content] of filesOf(workspace))
     if (!content.isWellFormed() || Buffer.byteLength(content) > contentLimitBytes)
       throw new Refusal('INVALID_REQUEST', `The content of ${name} is not well-formed Unicode of at most 16 KiB`);
-  if (workspaceDefaultsId !== undefined) throw new Refusal('RESOURCE_CONFLICT', 'The workspace defaults have changed since they were read');
-  if (files.length > 0) throw new Refusal('NOT_IMPLEMENTED', 'Compute cannot apply initial workspace files');
+  if (workspace.workspaceDefaultsId !== undefined) throw new Refusal('RESOURCE_CONFLICT', 'The workspace defaults have changed since they were read');
+};
+
+/** @throws Refusal NOT_IMPLEMENTED for files: no driver applies them yet */
+export const assertNoFiles = (workspace: Workspace): void => {
+  if (filesOf(workspace).length > 0) throw new Refusal('NOT_IMPLEMENTED', 'Compute cannot apply initial workspace files');
 };

@@ -1,10 +1,12 @@
 /** The resources the rows of the decision table speak of, by their names there, and principals with the grants of a row. No worker runs: what it would find is told. (iam-auth-audit 8.5) */
 import { expect } from 'vitest';
-import { agents } from '../../src/aggregates.ts';
+import { agents, iam } from '../../src/aggregates.ts';
 import type { AuditRecord, ResourceRef } from '../../src/kernel/event.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { systemContext } from '../../src/installation/bootstrap.ts';
 import { startTestApplication, type TestApplication } from '../support/app.ts';
+import type { Scope } from '../../src/iam/operator.ts';
+import { eventually } from '../support/client.ts';
 import { openOperator, permissionOf, type TestOperator, type TestPrincipal } from '../support/principals.ts';
 import { auditOf, eventsOf } from '../support/request-events.ts';
 import { send, useCases as use, type AgentPlace, type Answer, type UseCase } from '../support/use-cases.ts';
@@ -19,26 +21,35 @@ export const agentAt = (names: Names, agent: string, namespace = home[agent]!): 
 export const revisionAt = (names: Names, revision: string, agent = 'G1') => ({ ...agentAt(names, agent), revisionId: names[revision]! });
 export const configurationAt = (names: Names, configuration: string) => ({ namespaceId: names[home[configuration]!]!, configurationId: names[configuration]! });
 
-/** The reference of `agent:read=G1` (one resource), `agent:create@N1` (a collection), or `namespace:read=N1`. */
-const referenceOf = (names: Names, kind: ResourceRef['kind'], separator: string, name: string): ResourceRef => {
-  if (kind === 'namespace' && separator === '=') return { kind, id: names[name]!, namespaceId: names[name]! };
-  if (separator === '@') return { kind, id: names[name]!, namespaceId: names[name]! };
-  return { kind, id: names[name]!, namespaceId: names[home[name]!]! };
+const kinds: Readonly<Record<string, ResourceRef['kind']>> = { N: 'namespace', C: 'configuration', G: 'agent', R: 'agent_revision' };
+const kindOf = (name: string): ResourceRef['kind'] => kinds[name.replace('X', '').charAt(0)] ?? 'agent';
+
+interface Grant {
+  readonly permission: ReturnType<typeof permissionOf>;
+  readonly covers: 'everything' | 'Namespace' | 'resource';
+  readonly name: string;
+  readonly namespace: string;
+}
+
+/** Reads `agent:read=G1` (that resource), `agent:read=G1 in N2` (under another Namespace), `agent:create@N1` and `installation:read`. */
+const read = (grant: string): Grant => {
+  const [, permission = '', sign, name = '', under] = /^(\w+:\w+)(?:([@=])(\w+)(?: in (\w+))?)?$/.exec(grant)!;
+  const isNamespace = sign === '@' || kindOf(name) === 'namespace';
+  return { permission: permissionOf(permission), covers: sign === undefined ? 'everything' : sign === '@' ? 'Namespace' : 'resource', name, namespace: under ?? (isNamespace ? name : home[name]!) };
 };
 
-const split = (grant: string) => {
-  const [, permission = '', separator = '', name = ''] = /^(\w+:\w+)(?:([@=])(\w+))?$/.exec(grant)!;
-  return { permission: permissionOf(permission), separator, name };
-};
-
-/** What a denial says was refused, written as a grant. A permission without a name is one of the Installation. */
+/** The permission a denial names, written as a grant: one `@N1` is on the collection there. */
 export const judged = (names: Names, principalId: string, grant: string): NonNullable<AuditRecord['authorization']> => {
-  const { permission, separator, name } = split(grant);
-  const resource = name === '' ? { kind: permission.resourceKind, id: names['INSTALLATION']! } : referenceOf(names, permission.resourceKind, separator, name);
+  const { permission, covers, name, namespace } = read(grant);
+  const resource = covers === 'everything' ? { kind: permission.resourceKind, id: names['INSTALLATION']! } : { kind: permission.resourceKind, id: names[name]!, namespaceId: names[namespace]! };
   return { principalId, action: permission.action, resource };
 };
 
-export interface Actor extends TestPrincipal {
+/** What a binding or Restriction written as a grant covers. */
+const scopeOf = (names: Names, { covers, name, namespace }: Grant): Scope =>
+  covers === 'everything' ? {} : { namespaceId: names[namespace]!, ...(covers === 'resource' && { resourceKind: kindOf(name), resourceId: names[name]! }) };
+
+export interface Actor extends Pick<TestPrincipal, 'id' | 'key'> {
   revoke(grant: string): Promise<void>;
 }
 
@@ -47,6 +58,7 @@ export interface Fixture {
   readonly operator: TestOperator;
   /** Shared by all rows, which therefore change none of these. */
   readonly names: Names;
+  readonly administrator: Actor;
   /** A principal with these grants: `@N1` in the whole Namespace, `=G1` on that resource, without either in the Installation. */
   actor(names: Names, grants: readonly string[], namespace?: string): Promise<Actor>;
   /** The names with another Agent behind G1, so that it may change. */
@@ -55,8 +67,10 @@ export interface Fixture {
   admin(useCase: UseCase): Promise<{ readonly id: string }>;
   /** Restricts for the time of a row. */
   restricted(names: Names, grant: string): Promise<() => Promise<void>>;
-  /** Leaves settings behind that this build cannot read. */
+  /** Leaves settings behind that this build cannot read, and waits until readers see them. */
   makeUnreadable(place: AgentPlace): Promise<void>;
+  /** A binding that no decider would accept; answers how to take it away again. */
+  bindUnknownRole(subjectId: string): Promise<() => Promise<void>>;
   /** The audit records of a request. */
   audit(answer: Answer): Promise<readonly AuditRecord[]>;
   close(): Promise<void>;
@@ -94,8 +108,10 @@ export const createFixture = async (options: Parameters<typeof startTestApplicat
   const nothing = { XN: newId('ns'), XG: newId('agt'), XC: newId('cfg'), XR: newId('rev') };
   const names: Names = { N1, N2, NP, NF, ND, C1, C2, CP, G1, G0, GD, GS, GX, GP, R1, R2, ...nothing, INSTALLATION: operator.installationId };
 
+  const { installation } = (await operator.streams.load(iam, '')).state;
   let made = 0;
   return {
+    administrator: { id: installation!.servicePrincipal.servicePrincipalId, key, revoke: () => Promise.reject(new Error('The administrator keeps his grants')) },
     application,
     operator,
     names,
@@ -104,24 +120,30 @@ export const createFixture = async (options: Parameters<typeof startTestApplicat
       const principal = await operator.principal({ namespaceId: within === undefined ? undefined : known[within]! });
       const revocations = new Map<string, () => Promise<void>>();
       for (const grant of grants) {
-        const { permission, separator, name } = split(grant);
-        const { namespaceId, kind, id } = name === '' ? {} : (referenceOf(known, permission.resourceKind, separator, name) as Partial<ResourceRef>);
-        const scope = separator === '=' ? { namespaceId: namespaceId!, resourceKind: kind!, resourceId: id! } : namespaceId === undefined ? {} : { namespaceId };
-        revocations.set(grant, await principal.grant([permission], scope));
+        const one = read(grant);
+        revocations.set(grant, await principal.grant([one.permission], scopeOf(known, one)));
       }
       return { ...principal, revoke: async (grant) => revocations.get(grant)!() };
     },
     fresh: async () => ({ ...names, G1: await agent(N1, C1, `fresh ${++made}`) }),
     restricted: async (known, grant) => {
-      const { permission, separator, name } = split(grant);
-      const { namespaceId, id } = referenceOf(known, permission.resourceKind, separator, name);
-      const restrictionId = await operator.restrict(permission, { namespaceId: namespaceId!, ...(separator === '=' && { resourceId: id }) });
+      const one = read(grant);
+      const { resourceKind: _, ...scope } = scopeOf(known, one);
+      const restrictionId = await operator.restrict(one.permission, scope);
       return () => operator.unrestrict(restrictionId);
     },
     makeUnreadable: async ({ namespaceId, agentId }) => {
       const loaded = await operator.streams.load(agents, agentId);
       const settings = { harnessAuth: { method: 'of a later build' } } as never;
       await operator.streams.append(agents, loaded, [{ type: 'AgentHarnessAuthBound', data: { agentId, namespaceId, settings } }], systemContext(operator.installationId));
+      const look = () => admin(use.getAgent({ namespaceId, agentId })) as Promise<{ id: string; configurationReadError?: object }>;
+      await eventually('settings that cannot be read', look, ({ configurationReadError }) => configurationReadError !== undefined);
+    },
+    bindUnknownRole: async (subjectId) => {
+      const bindingId = newId('bnd');
+      const binding = { bindingId, subjectKind: 'identity' as const, subjectId, roleId: newId('role') };
+      await operator.streams.append(iam, await operator.streams.load(iam, ''), [{ type: 'AccessBindingCreated', data: binding }], systemContext(operator.installationId));
+      return () => operator.unbind(bindingId);
     },
     audit: async ({ requestId }) => auditOf(await eventsOf(database, requestId)),
     close: async () => {

@@ -1,0 +1,339 @@
+/** The authorization decision table as data: who asks for what, and what comes of it. Names and grants are written as in the fixture. (iam-auth-audit 8.6) */
+import { agents } from '../../src/aggregates.ts';
+import type { PresentAgent } from '../../src/agent/agent.ts';
+import type { Code } from '../../src/kernel/errors.ts';
+import type { AuditRecord } from '../../src/kernel/event.ts';
+import { send, useCases as use, type Answer, type EdgeName, type UseCase } from '../support/use-cases.ts';
+import { agentAt, configurationAt, revisionAt, type Actor, type Fixture, type Names } from './fixture.ts';
+
+/** A row while it runs on one edge. */
+export interface Scene {
+  readonly fixture: Fixture;
+  readonly edge: EdgeName;
+  readonly names: Names;
+  readonly actor: Actor;
+  /** Undone at the end of the row. */
+  defer(undo: () => Promise<unknown>): void;
+}
+
+export interface Row {
+  readonly id: string;
+  /** Grants of U; the administrator; or nobody. */
+  readonly by: readonly string[] | 'the administrator' | 'nobody';
+  /** U belongs to this Namespace. */
+  readonly within?: string;
+  /** Another Agent stands behind G1, so that the row may change it. */
+  readonly fresh?: true;
+  /** What happened before; may put other ids behind names. */
+  readonly given?: (scene: Scene) => Promise<Names | void>;
+  readonly asks: (names: Names, scene: Scene) => UseCase;
+  /** Sent along with the key. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly only?: EdgeName;
+  readonly status: number;
+  readonly code?: Code;
+  /** The permission that was refused, for a denial in the usual words. */
+  readonly denied?: string;
+  /** The name of what one audited success is about; `new` for what the answer carries. */
+  readonly changes?: string;
+  readonly then?: (seen: { readonly data: never; readonly answer: Answer; readonly records: readonly AuditRecord[]; readonly scene: Scene }) => Promise<void> | void;
+}
+
+const draft = (names: Names, more: object = {}) => ({ name: `row ${++drafts}`, configurationId: names['C1']!, harnessAuth: { method: 'runtime' }, ...more });
+let drafts = 0;
+
+const ask = async ({ edge, fixture }: Scene, useCase: UseCase, actor: Actor): Promise<Answer> => {
+  const answer = await send(edge, fixture.application.origin, useCase, actor.key);
+  if (answer.code !== null) throw new Error(`What the row begins with was refused: ${answer.code}, ${answer.message}`);
+  return answer;
+};
+const asked = (useCase: (names: Names) => UseCase) => async (scene: Scene) => {
+  await ask(scene, useCase(scene.names), scene.actor);
+};
+const restricted = (grant: string) => async ({ fixture, names, defer }: Scene) => defer(await fixture.restricted(names, grant));
+
+const stateOf = async ({ fixture, names }: Scene): Promise<PresentAgent> => (await fixture.operator.streams.load(agents, names['G1']!)).state as PresentAgent;
+
+/** Another principal began the deletion of G1, which then failed for good. */
+const failedDeletion = async (scene: Scene, by: Actor): Promise<void> => {
+  await ask(scene, deleteG1(scene.names), by);
+  await scene.fixture.operator.tell.teardownFailed(scene.names['G1']!);
+};
+const another = (scene: Scene) => scene.fixture.actor(scene.names, ['agent:delete=G1']);
+
+const getG1 = (names: Names) => use.getAgent(agentAt(names, 'G1'));
+const stopG1 = (names: Names) => use.stopAgent(agentAt(names, 'G1'));
+const deleteG1 = (names: Names) => use.deleteAgent(agentAt(names, 'G1'));
+const deployG1 = (names: Names) => use.deployAgent(agentAt(names, 'G1'));
+const patchG1 = (more: object = {}) => (names: Names) => use.updateAgent(agentAt(names, 'G1'), { configurationId: names['C1']!, ...more });
+const create = (more: object = {}, namespace = 'N1') => (names: Names) => use.createAgent(names[namespace]!, draft(names, more));
+
+const creator = ['agent:create@N1', 'configuration:read=C1'];
+const patcher = ['agent:update=G1', 'configuration:read=C1'];
+const deployer = ['agent:deploy=G1', 'configuration:read=C1'];
+const everyAction = ['create', 'read', 'update', 'delete', 'deploy', 'operate', 'administer'].map((action) => `agent:${action}@N1`);
+
+const ids = (data: unknown): readonly string[] => (data as { id: string }[]).map(({ id }) => id);
+const shows = (...expected: readonly string[]): NonNullable<Row['then']> => ({ data, scene: { names } }) => {
+  if (JSON.stringify(ids(data)) !== JSON.stringify(expected.map((name) => names[name]))) throw new Error(`The list shows ${JSON.stringify(data)}`);
+};
+const has = (member: string, value: unknown): NonNullable<Row['then']> => ({ data }) => {
+  if ((data as Record<string, unknown>)[member] !== value) throw new Error(`Expected ${member} ${String(value)}, found ${JSON.stringify(data)}`);
+};
+const holds = (what: string, isSo: (agent: PresentAgent, scene: Scene) => boolean): NonNullable<Row['then']> => async ({ scene }) => {
+  if (!isSo(await stateOf(scene), scene)) throw new Error(`Expected an Agent with ${what}`);
+};
+const unfailed = holds('its deletion queued again for the same caller', ({ deletion }, { actor }) => deletion?.failedCode === null && deletion.actor.principalId === actor.id);
+const stillFailed = holds('its deletion failed as before', ({ deletion }) => deletion?.failedCode === 'MAX_ATTEMPTS_EXHAUSTED');
+
+const forbidden = (denied: string) => ({ status: 403, code: 'FORBIDDEN', denied }) as const;
+const invalid = { status: 400, code: 'INVALID_REQUEST' } as const;
+const notFound = { status: 404, code: 'NOT_FOUND' } as const;
+const conflict = { status: 409, code: 'RESOURCE_CONFLICT' } as const;
+
+const admission: readonly Row[] = [
+  { id: 'AZ-001', by: 'nobody', asks: getG1, status: 401, code: 'UNAUTHENTICATED' },
+  { id: 'AZ-007', by: [], asks: getG1, headers: { cookie: 'openclaw_occ.session_token=any' }, ...forbidden('agent:read=G1') },
+  { id: 'AZ-011', by: ['agent:operate=G1'], fresh: true, asks: stopG1, status: 202, changes: 'G1' },
+  { id: 'AZ-012', by: 'nobody', asks: (n) => use.getAgent({ namespaceId: n['N1']!, agentId: 'agt_1' }), only: 'REST', ...invalid },
+  { id: 'AZ-013', by: [], asks: create({ configurationId: 'cfg_1' }), ...invalid },
+  { id: 'AZ-014', by: 'nobody', asks: create({ configurationId: 'cfg_1' }), status: 401, code: 'UNAUTHENTICATED' },
+  { id: 'AZ-015', by: 'the administrator', asks: (n) => ({ ...deployG1(n), rest: { ...deployG1(n).rest, body: {} } }), only: 'REST', ...invalid },
+  { id: 'AZ-017', by: everyAction, within: 'N1', asks: (n) => use.getAgent(agentAt(n, 'GX')), ...forbidden('agent:read=GX') },
+  { id: 'AZ-018', by: ['namespace:read@N1'], within: 'N1', asks: () => use.listNamespaces(), ...forbidden('namespace:read') },
+  { id: 'AZ-018', by: ['namespace:read@N1'], within: 'N1', asks: () => use.getInstallation(), ...forbidden('installation:read') },
+  {
+    id: 'AZ-021',
+    by: ['agent:read=G1'],
+    given: async (scene) => (await ask(scene, getG1(scene.names), scene.actor), scene.actor.revoke('agent:read=G1')),
+    asks: getG1,
+    ...forbidden('agent:read=G1'),
+  },
+];
+
+const creation: readonly Row[] = [
+  { id: 'AZ-030', by: creator, asks: create(), status: 201, changes: 'new' },
+  { id: 'AZ-031', by: ['agent:create@NP', 'configuration:read=CP'], asks: (n) => create({ configurationId: n['CP'] }, 'NP')(n), status: 201, changes: 'new' },
+  { id: 'AZ-032', by: ['configuration:read=C1'], asks: create(), ...forbidden('agent:create@N1') },
+  { id: 'AZ-033', by: ['agent:create@N1'], asks: create(), ...forbidden('configuration:read=C1') },
+  { id: 'AZ-034', by: ['agent:create=G1', 'configuration:read=C1'], asks: create(), ...forbidden('agent:create@N1') },
+  { id: 'AZ-035', by: ['agent:create@N1', 'configuration:read@N1'], asks: (n) => create({ configurationId: n['XC'] })(n), ...notFound },
+  { id: 'AZ-036', by: 'the administrator', asks: (n) => create({ configurationId: n['C2'] })(n), ...notFound },
+  { id: 'AZ-037', by: [], asks: create({}, 'XN'), ...forbidden('agent:create@XN') },
+  { id: 'AZ-038', by: 'the administrator', asks: create({}, 'XN'), ...notFound },
+  { id: 'AZ-039', by: 'the administrator', asks: create({}, 'NF'), ...conflict },
+  { id: 'AZ-040', by: 'the administrator', asks: create({}, 'ND'), ...conflict },
+  { id: 'AZ-041', by: creator, asks: create({ name: 'G1' }), ...conflict },
+  { id: 'AZ-042', by: ['agent:create@N1'], asks: create({ name: 'G1' }), ...forbidden('configuration:read=C1') },
+  { id: 'AZ-048', by: creator, asks: create({ harnessAuth: { method: 'runtime' } }), status: 201, changes: 'new' },
+  { id: 'AZ-049', by: 'the administrator', asks: create({ servicePrincipalId: 'spn_1' }), ...invalid },
+  { id: 'AZ-050', by: 'the administrator', asks: create({ backendId: '' }), ...invalid },
+  { id: 'AZ-050', by: 'the administrator', asks: create({ backendId: ' a' }), ...invalid },
+  { id: 'AZ-050', by: 'the administrator', asks: create({ backendId: 'unknown' }), ...notFound },
+  { id: 'AZ-051', by: 'the administrator', given: restricted('agent:create@N1'), asks: create(), ...forbidden('agent:create@N1') },
+  {
+    id: 'AZ-052',
+    by: creator,
+    given: async (scene) => ({ ...scene.names, G1: ((await ask(scene, create()(scene.names), scene.actor)).data as { id: string }).id }),
+    asks: getG1,
+    ...forbidden('agent:read=G1'),
+  },
+  { id: 'AZ-053', by: [], asks: create({ workspaceDefaultsId: 'a'.repeat(64) }), ...conflict },
+  { id: 'AZ-054', by: 'the administrator', asks: create({ initialWorkspaceFiles: { 'TOOLS.md': '' } }), ...invalid },
+  { id: 'AZ-054', by: 'the administrator', asks: create({ initialWorkspaceFiles: { 'SOUL.md': '\u0000' } }), ...invalid },
+  { id: 'AZ-054', by: 'the administrator', asks: create({ initialWorkspaceFiles: { 'SOUL.md': 'é'.repeat(8_193) } }), ...invalid },
+];
+
+const reading: readonly Row[] = [
+  { id: 'AZ-060', by: ['namespace:read=N1', 'agent:read=G1'], asks: (n) => use.listAgents(n['N1']!), status: 200, then: shows('G1') },
+  { id: 'AZ-061', by: ['namespace:read=N1'], asks: (n) => use.listAgents(n['N1']!), status: 200, then: shows() },
+  { id: 'AZ-062', by: ['agent:read=G1'], asks: (n) => use.listAgents(n['N1']!), ...forbidden('namespace:read=N1') },
+  {
+    id: 'AZ-063',
+    by: 'the administrator',
+    given: restricted('agent:read=G1'),
+    asks: (n) => use.listAgents(n['N1']!),
+    status: 200,
+    then: ({ data, scene: { names } }) => {
+      if (ids(data).includes(names['G1']!) || !ids(data).includes(names['G0']!)) throw new Error('Expected all Agents but G1');
+    },
+  },
+  { id: 'AZ-064', by: 'the administrator', given: restricted('agent:read=G1'), asks: getG1, ...forbidden('agent:read=G1') },
+  { id: 'AZ-065', by: ['agent:read=G1'], asks: getG1, status: 200 },
+  { id: 'AZ-066', by: ['agent:update=G1', 'agent:administer=G1'], asks: getG1, ...forbidden('agent:read=G1') },
+  { id: 'AZ-067', by: ['agent:read=G1'], asks: (n) => use.getAgent(agentAt(n, 'G1', 'N2')), ...forbidden('agent:read=G1 in N2') },
+  { id: 'AZ-068', by: 'the administrator', asks: (n) => use.getAgent(agentAt(n, 'G1', 'N2')), ...notFound },
+  { id: 'AZ-069', by: ['agent:read=G1'], asks: (n) => use.getAgent(agentAt(n, 'XG')), ...forbidden('agent:read=XG') },
+  { id: 'AZ-070', by: ['agent:read@N1'], asks: (n) => use.getAgent(agentAt(n, 'XG')), ...notFound },
+  { id: 'AZ-071', by: ['agent:read=GD'], asks: (n) => use.getAgent(agentAt(n, 'GD')), status: 200, then: has('status', 'deleting') },
+  {
+    id: 'AZ-072',
+    by: ['agent:read=G1'],
+    fresh: true,
+    given: ({ fixture, names }) => fixture.makeUnreadable(agentAt(names, 'G1')),
+    asks: getG1,
+    status: 200,
+    then: ({ data }) => {
+      const { configurationReadError: error } = data as { configurationReadError?: { code: string; field: string } };
+      if (error?.code !== 'SAVED_CONFIGURATION_UNREADABLE' || error.field !== 'harnessAuth') throw new Error(`Expected a read error, found ${JSON.stringify(data)}`);
+    },
+  },
+  { id: 'AZ-073', by: [], fresh: true, given: ({ fixture, names }) => fixture.makeUnreadable(agentAt(names, 'G1')), asks: getG1, ...forbidden('agent:read=G1') },
+];
+
+const patching: readonly Row[] = [
+  { id: 'AZ-080', by: patcher, fresh: true, asks: patchG1(), status: 200, changes: 'G1' },
+  { id: 'AZ-088', by: patcher, fresh: true, asks: patchG1({ configurationId: undefined }), ...invalid },
+  { id: 'AZ-089', by: ['agent:update=G1'], fresh: true, asks: patchG1(), ...forbidden('configuration:read=C1') },
+  { id: 'AZ-090', by: [...patcher, 'configuration:read@N1'], fresh: true, asks: (n) => patchG1({ configurationId: n['XC'] })(n), ...notFound },
+  { id: 'AZ-091', by: ['agent:update=GD', 'configuration:read=C1'], asks: (n) => use.updateAgent(agentAt(n, 'GD'), { configurationId: n['C1'] }), status: 409, code: 'AGENT_DELETING' },
+  { id: 'AZ-092', by: ['configuration:read=C1'], asks: (n) => use.updateAgent(agentAt(n, 'GD'), { configurationId: n['C1'] }), ...forbidden('agent:update=GD') },
+  { id: 'AZ-093', by: patcher, fresh: true, asks: patchG1({ plugins: {} }), status: 200, changes: 'G1' },
+  { id: 'AZ-093', by: patcher, fresh: true, asks: patchG1({ plugins: { search: { enabled: true } } }), status: 200, changes: 'G1' },
+  { id: 'AZ-094', by: patcher, fresh: true, asks: patchG1(), status: 200, changes: 'G1', then: has('status', 'active') },
+  { id: 'AZ-095', by: 'the administrator', asks: (n) => patchG1({ harnessAuth: { method: 'api_key', source: { kind: 'secret', namespaceId: n['N2'], id: 'sec_1' } } })(n), ...invalid },
+];
+
+const deploying: readonly Row[] = [
+  { id: 'AZ-100', by: deployer, fresh: true, asks: deployG1, status: 202, changes: 'new' },
+  { id: 'AZ-101', by: ['agent:operate=G1', 'agent:update=G1', 'agent:administer=G1', 'configuration:read=C1'], asks: deployG1, ...forbidden('agent:deploy=G1') },
+  { id: 'AZ-102', by: ['agent:deploy=G1'], asks: deployG1, ...forbidden('configuration:read=C1') },
+  { id: 'AZ-108', by: deployer, fresh: true, given: async ({ fixture, names }) => void (await fixture.admin(patchG1({ harnessAuth: null })(names))), asks: deployG1, ...conflict },
+  {
+    id: 'AZ-114',
+    by: 'the administrator',
+    asks: (n) => use.deployAgent(agentAt(n, 'GP')),
+    status: 409,
+    code: 'NAMESPACE_NOT_READY',
+    then: ({ records }) => {
+      const [record] = records;
+      if (records.length !== 1 || record?.kind !== 'mutation' || record.outcome !== 'failure' || record.reasonCode !== 'NAMESPACE_NOT_READY') throw new Error(`Expected an audited failure, found ${JSON.stringify(records)}`);
+    },
+  },
+  { id: 'AZ-115', by: 'the administrator', asks: (n) => use.deployAgent(agentAt(n, 'GD')), status: 409, code: 'AGENT_DELETING' },
+  { id: 'AZ-117', by: 'the administrator', given: restricted('agent:deploy@N1'), asks: deployG1, ...forbidden('agent:deploy=G1') },
+  {
+    id: 'AZ-121',
+    by: deployer,
+    fresh: true,
+    given: async (scene) => ({ ...scene.names, R1: ((await ask(scene, deployG1(scene.names), scene.actor)).data as { id: string }).id }),
+    asks: (n) => use.getAgentDeployment(revisionAt(n, 'R1')),
+    ...forbidden('agent_revision:read=R1'),
+  },
+];
+
+const stopping: readonly Row[] = [
+  { id: 'AZ-130', by: ['agent:operate=G1'], fresh: true, asks: stopG1, status: 202, changes: 'G1' },
+  { id: 'AZ-130', by: ['agent:operate=G1'], fresh: true, given: asked(stopG1), asks: stopG1, status: 202, changes: 'G1' },
+  { id: 'AZ-131', by: ['agent:deploy=G1', 'agent:delete=G1'], asks: stopG1, ...forbidden('agent:operate=G1') },
+  { id: 'AZ-132', by: ['agent:operate=GD'], asks: (n) => use.stopAgent(agentAt(n, 'GD')), status: 202, then: has('status', 'deleting') },
+  {
+    id: 'AZ-133',
+    by: ['agent:delete=G1'],
+    fresh: true,
+    given: restricted('agent:read=G1'),
+    asks: deleteG1,
+    status: 202,
+    changes: 'G1',
+    then: ({ data, records }) => {
+      const { status, desiredRuntimeState } = data as { status: string; desiredRuntimeState: string };
+      const { accessBindingsRemovedOnCompletion: bindings, restrictionsRemovedOnCompletion: restrictions } = records[0]!.details as Record<string, readonly string[]>;
+      if (status !== 'deleting' || desiredRuntimeState !== 'stopped' || bindings?.length !== 1 || restrictions?.length !== 1) throw new Error(`Expected what the deletion removes, found ${JSON.stringify({ data, records })}`);
+    },
+  },
+  { id: 'AZ-134', by: ['agent:update=G1', 'agent:operate=G1', 'agent:administer=G1'], asks: deleteG1, ...forbidden('agent:delete=G1') },
+  { id: 'AZ-135', by: ['agent:delete=G1'], fresh: true, given: asked(deleteG1), asks: deleteG1, status: 202, changes: 'G1', then: unfailed },
+  {
+    id: 'AZ-136',
+    by: ['agent:delete=G1'],
+    fresh: true,
+    given: async (scene) => void (await ask(scene, deleteG1(scene.names), await another(scene))),
+    asks: deleteG1,
+    status: 202,
+    changes: 'G1',
+    then: holds('the deletion of its first caller', ({ deletion }, { actor }) => deletion !== null && deletion.actor.principalId !== actor.id),
+  },
+  { id: 'AZ-137', by: ['agent:delete=G1'], fresh: true, given: (scene) => failedDeletion(scene, scene.actor), asks: deleteG1, status: 202, changes: 'G1', then: unfailed },
+  {
+    id: 'AZ-138',
+    by: ['agent:delete=G1'],
+    fresh: true,
+    given: async (scene) => failedDeletion(scene, await another(scene)),
+    asks: deleteG1,
+    status: 403,
+    code: 'FORBIDDEN',
+    then: async (seen) => {
+      const [record] = seen.records;
+      const { deletion } = await stateOf(seen.scene);
+      if (record?.kind !== 'authorization_denial' || record.details?.['initiatingActorId'] !== deletion?.actor.principalId) throw new Error(`Expected a denial that names who began, found ${JSON.stringify(seen.records)}`);
+      await stillFailed(seen);
+    },
+  },
+  {
+    id: 'AZ-139',
+    by: ['agent:delete=G1'],
+    fresh: true,
+    given: async (scene) => {
+      const first = await another(scene);
+      await failedDeletion(scene, first);
+      await first.revoke('agent:delete=G1');
+    },
+    asks: deleteG1,
+    status: 202,
+    changes: 'G1',
+    then: unfailed,
+  },
+  {
+    id: 'AZ-140',
+    by: ['agent:delete=G1'],
+    fresh: true,
+    given: async (scene) => (await failedDeletion(scene, scene.actor), scene.actor.revoke('agent:delete=G1')),
+    asks: deleteG1,
+    ...forbidden('agent:delete=G1'),
+    then: stillFailed,
+  },
+  { id: 'AZ-141', by: [], fresh: true, given: async (scene) => failedDeletion(scene, await another(scene)), asks: deleteG1, ...forbidden('agent:delete=G1'), then: stillFailed },
+];
+
+const revisions: readonly Row[] = [
+  { id: 'AZ-150', by: ['agent:read=G1', 'agent_revision:read=R1'], asks: (n) => use.listAgentRevisions(agentAt(n, 'G1')), status: 200, then: shows('R1') },
+  { id: 'AZ-151', by: ['agent:read=G1'], asks: (n) => use.listAgentRevisions(agentAt(n, 'G1')), status: 200, then: shows() },
+  { id: 'AZ-152', by: ['agent_revision:read=R1'], asks: (n) => use.listAgentRevisions(agentAt(n, 'G1')), ...forbidden('agent:read=G1') },
+  { id: 'AZ-153', by: ['agent_revision:read=R1'], asks: (n) => use.getAgentRevision(revisionAt(n, 'R1')), status: 200 },
+  { id: 'AZ-154', by: ['agent_revision:read=G1'], asks: (n) => use.getAgentRevision(revisionAt(n, 'R1')), ...forbidden('agent_revision:read=R1') },
+  { id: 'AZ-155', by: 'the administrator', asks: (n) => use.getAgentRevision(revisionAt(n, 'R1', 'G0')), ...notFound },
+  { id: 'AZ-156', by: ['agent_revision:read=R1'], asks: (n) => use.getAgentDeployment(revisionAt(n, 'R1')), status: 200 },
+  { id: 'AZ-157', by: ['agent:operate=G1', 'agent:read=G1'], asks: (n) => use.getAgentDeployment(revisionAt(n, 'R1')), ...forbidden('agent_revision:read=R1') },
+];
+
+const policy: readonly Row[] = [
+  {
+    id: 'AZ-203',
+    by: 'the administrator',
+    given: ({ fixture, actor, defer }) => fixture.bindUnknownRole(actor.id).then(defer),
+    asks: (n) => use.getConfiguration(configurationAt(n, 'C1')),
+    ...forbidden('configuration:read=C1'),
+  },
+];
+
+export const rows: readonly Row[] = [...admission, ...creation, ...reading, ...patching, ...deploying, ...stopping, ...revisions, ...policy];
+
+/** Rows whose outcome the worker decides: dispatch.test.ts. */
+export const dispatchRows = ['AZ-118', 'AZ-142', 'AZ-143', 'AZ-144', 'AZ-145', 'AZ-146'] as const;
+
+/** Rows of stores that do not answer: outage.test.ts. */
+export const outageRows = ['AZ-019', 'AZ-020'] as const;
+
+const through = (first: number, last: number): readonly string[] => Array.from({ length: last - first + 1 }, (_, index) => `AZ-${String(first + index).padStart(3, '0')}`);
+
+/** The whole table. */
+export const allRows: readonly string[] = [[1, 21], [30, 54], [60, 73], [80, 95], [100, 121], [130, 147], [150, 160], [170, 184], [190, 203]].flatMap(([first, last]) => through(first!, last!));
+
+/** Rows that wait for what is not built yet, by what they wait for. */
+export const waiting: Readonly<Record<string, readonly string[]>> = {
+  'sessions and accounts': ['AZ-002', 'AZ-003', 'AZ-004', 'AZ-005', 'AZ-006', 'AZ-008', 'AZ-009', 'AZ-010', 'AZ-016'],
+  'Secrets, service accounts and credential sources': ['AZ-043', 'AZ-044', 'AZ-045', 'AZ-046', 'AZ-047', ...through(81, 87), ...through(103, 107), ...through(109, 113), 'AZ-116', 'AZ-119', 'AZ-120'],
+  'diagnostics': ['AZ-158', 'AZ-159', 'AZ-160'],
+  'workspace files and native admin': through(170, 184),
+  'policy routes and keys over HTTP': ['AZ-147', ...through(190, 202)],
+};
