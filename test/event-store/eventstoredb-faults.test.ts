@@ -9,6 +9,7 @@ import { noStream, StoreUnavailable, WrongExpectedRevision } from '../../src/eve
 import type { EventStore, Page, Position, StoredEvent } from '../../src/event-store/event-store.ts';
 import { createEventstoredbEventStore } from '../../src/event-store/eventstoredb.ts';
 import type { EventstoredbEventStoreOptions } from '../../src/event-store/eventstoredb.ts';
+import { connect } from '../../src/event-store/eventstoredb/connection.ts';
 import { Fault as StoreFault } from '../../src/kernel/errors.ts';
 import { collect, event, readToEnd } from '../contracts/event-store.ts';
 import type { Fault } from '../support/eventstoredb/faults.ts';
@@ -167,6 +168,36 @@ describe('scenario 12: appends whose outcome is unknown', () => {
     const [code] = (await once(child, 'exit')) as [number];
     expect(errors).toContain('promiseBank.get(resultingId)');
     expect(code).not.toBe(0);
+  });
+
+  it('appends that begin while another call fails are neither lost nor the end of the process', async () => {
+    const store = open();
+    const chains = upTo(8).map(async (n) => {
+      for (const revision of upTo(15)) {
+        if (n === 0) server.faults.next('append', 'fail');
+        await store.append(`${prefix}${n}`, revision - 1, [event()]);
+      }
+    });
+    await Promise.all(chains);
+    for (const n of upTo(8)) expect(revisions(await store.readStream(`${prefix}${n}`, 0))).toEqual(upTo(15));
+  });
+
+  it('a channel that a failing call closes still carries the append that is just about to begin', async () => {
+    const { client: ours, options, close } = connect(server.url);
+    const append = (revision: bigint | 'no_stream') => ours.appendToStream(stream, jsonEvent({ type: 'Raw', data: {} }), { ...options, expectedRevision: revision });
+    await append('no_stream');
+    const channel = await ours['getChannel']();
+    const begun = append(0n);
+    channel.close();
+    expect(await begun).toMatchObject({ success: true, nextExpectedRevision: 1n });
+    close();
+  });
+
+  it('throwOnAppendFailure=false: the client’s own append answers a conflict with a wrong revision', async () => {
+    await open().append(stream, noStream, upTo(5).map(event));
+    const raw = EventStoreDBClient.connectionString(`${server.url}&throwOnAppendFailure=false`);
+    const answer = await raw.appendToStream(stream, jsonEvent({ type: 'Raw', data: {} }), { expectedRevision: 2n });
+    expect(answer).toMatchObject({ success: false, nextExpectedRevision: 1n });
   });
 
   it('throwOnAppendFailure=false in the URL does not turn a conflict into a success', async () => {

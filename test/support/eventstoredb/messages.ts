@@ -1,10 +1,12 @@
 /** Translates between the log and the messages of the wire protocol. */
 import shared from '@eventstore/db-client/generated/shared_pb.js';
-import type { StreamIdentifier } from '@eventstore/db-client/generated/shared_pb.js';
+import type { StreamIdentifier, UUID } from '@eventstore/db-client/generated/shared_pb.js';
+import statusMessages from '@eventstore/db-client/generated/status_pb.js';
 import pb from '@eventstore/db-client/generated/streams_pb.js';
 import type { AppendReq, AppendResp, BatchAppendReq, BatchAppendResp, ReadReq, ReadResp } from '@eventstore/db-client/generated/streams_pb.js';
 import { Metadata, status } from '@grpc/grpc-js';
 import type { ServiceError } from '@grpc/grpc-js';
+import anyMessages from 'google-protobuf/google/protobuf/any_pb.js';
 import { maxAppendBytes } from './log.ts';
 import type { AppendOutcome, Expected, LogPosition, LogRecord, ProposedEvent } from './log.ts';
 
@@ -118,19 +120,36 @@ export const appendAnswer = (outcome: AppendOutcome, stream: string, expected: E
   }
 };
 
-/** The answer to one append of a batch call. */
-export const batchAnswer = (correlationId: shared.UUID, stream: string, outcome: AppendOutcome): BatchAppendResp => {
+/** The answer to one append of a batch call; what went wrong is packed into its error. */
+export const batchAnswer = (correlationId: UUID, stream: string, outcome: AppendOutcome): BatchAppendResp => {
   const answer = new pb.BatchAppendResp();
   answer.setCorrelationId(correlationId);
   answer.setStreamIdentifier(identifier(stream));
-  if (outcome.outcome !== 'success') throw new Error('The loopback answers failed batch appends by ending their call');
-  const success = new pb.BatchAppendResp.Success();
-  success.setCurrentRevision(String(outcome.revision));
-  const position = new shared.AllStreamPosition();
-  position.setCommitPosition(String(outcome.position.commit));
-  position.setPreparePosition(String(outcome.position.prepare));
-  success.setPosition(position);
-  answer.setSuccess(success);
+  if (outcome.outcome === 'success') {
+    const position = new shared.AllStreamPosition();
+    position.setCommitPosition(String(outcome.position.commit));
+    position.setPreparePosition(String(outcome.position.prepare));
+    const success = new pb.BatchAppendResp.Success();
+    success.setCurrentRevision(String(outcome.revision));
+    success.setPosition(position);
+    answer.setSuccess(success);
+    return answer;
+  }
+  const details = new anyMessages.Any();
+  if (outcome.outcome === 'wrong expected version') {
+    const wrong = new shared.WrongExpectedVersion();
+    wrong.setCurrentStreamRevision(String(outcome.current));
+    details.pack(wrong.serializeBinary(), 'event_store.client.WrongExpectedVersion');
+  } else if (outcome.outcome === 'stream deleted') details.pack(new shared.StreamDeleted().serializeBinary(), 'event_store.client.StreamDeleted');
+  else {
+    const tooLarge = new shared.MaximumAppendSizeExceeded();
+    tooLarge.setMaxappendsize(maxAppendBytes);
+    details.pack(tooLarge.serializeBinary(), 'event_store.client.MaximumAppendSizeExceeded');
+  }
+  const error = new statusMessages.Status();
+  error.setMessage(outcome.outcome);
+  error.setDetails(details);
+  answer.setError(error);
   return answer;
 };
 
