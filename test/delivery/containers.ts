@@ -4,9 +4,9 @@
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, chown, copyFile, cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, chown, copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { composeFile, image, interpolate, productionPackages, root, visible } from './files.ts';
@@ -31,9 +31,9 @@ export const layImage = async (): Promise<LaidImage> => {
   const folder = await mkdtemp(join(tmpdir(), 'exuvia-image-'));
   await chmod(folder, 0o755);
   const code = join(folder, 'code');
-  for (const source of image.sources.filter((name) => visible.includes(name))) await cp(join(root, source), join(code, source), { recursive: true });
-  for (const path of productionPackages)
-    await cp(join(root, path), join(code, path), { recursive: true, filter: (from) => basename(from) !== 'node_modules' });
+  await mkdir(code);
+  const held = [...image.sources.filter((name) => visible.includes(name)), ...productionPackages];
+  await execute('cp', ['-R', '--parents', '--target-directory', code, ...held], { cwd: root });
   // For a user who owns what is laid out here, nothing else would make it read-only.
   await execute('chmod', ['-R', 'a-w', code]);
   await mkdir(join(folder, 'bin'));

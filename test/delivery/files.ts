@@ -78,7 +78,16 @@ export const visible: readonly string[] = text('.dockerignore')
   .split('\n')
   .flatMap((line) => (line.startsWith('!') ? [line.slice(1)] : []));
 
-/** The packages of a production installation without optional ones, as paths in the checkout. */
-export const productionPackages: readonly string[] = Object.entries(
+const packages = Object.entries(
   (JSON.parse(text('package-lock.json')) as { packages: Record<string, { dev?: true; optional?: true; devOptional?: true }> }).packages,
-).flatMap(([path, { dev, optional, devOptional }]) => (path === '' || dev || optional || devOptional ? [] : [path]));
+).filter(([path]) => path !== '');
+const isNested = (path: string): boolean => path.lastIndexOf('node_modules/') > 0;
+const isProduction = ([, { dev, optional, devOptional }]: (typeof packages)[number]): boolean => !dev && !optional && !devOptional;
+
+/** The packages of a production installation without optional ones, as paths in the checkout; each with what is nested in it. */
+export const productionPackages: readonly string[] = packages.filter(isProduction).flatMap(([path]) => (isNested(path) ? [] : [path]));
+
+/** Packages that an installation would leave out, inside of ones that it holds. */
+export const nestedStrays: readonly string[] = packages
+  .filter((entry) => !isProduction(entry))
+  .flatMap(([path]) => (productionPackages.some((outer) => path.startsWith(`${outer}/`)) ? [path] : []));
