@@ -11,7 +11,7 @@ export interface Connection {
   close(): void;
 }
 
-const withCredentials = /^(?<scheme>[^:]+:\/\/)(?<username>[^:@/?]+):(?<password>[^@/?]+)@(?<rest>.*)$/;
+const withCredentials = /^(?<scheme>[^:]+:\/\/)(?<username>[^:@]+):(?<password>[^@]+)@(?<rest>.*)$/;
 const withoutTls = /[?&]tls=false(&|$)/i;
 /** Whatever the URL says: conflicts are errors (the client's other answer names a wrong revision), and calls go to the leader. */
 const fixedSettings = 'throwOnAppendFailure=true&nodePreference=leader';
@@ -26,7 +26,9 @@ export const connect = (url: string): Connection => {
   // The client prints the whole URL when it does not know an option; it never sees the password in one.
   const bare = scheme === undefined ? url : `${scheme}${rest}`;
   let client;
+  let credentials;
   try {
+    credentials = { username: decodeURIComponent(username ?? 'nobody'), password: decodeURIComponent(password ?? 'nothing') };
     client = EventStoreDBClient.connectionString(`${bare}${bare.includes('?') ? '&' : '?'}${fixedSettings}`);
   } catch (error) {
     const reason = error instanceof Error && /certificate|userCertFile/.test(error.message) ? error.message : 'it is not of the form esdb://host:port?option=value';
@@ -35,10 +37,7 @@ export const connect = (url: string): Connection => {
   closeChannelsLater(client);
   return {
     client,
-    options: {
-      credentials: { username: decodeURIComponent(username ?? 'nobody'), password: decodeURIComponent(password ?? 'nothing') },
-      requiresLeader: true,
-    },
+    options: { credentials, requiresLeader: true },
     close() {
       // The client offers no way to close its channel; one that is still looking for a cluster is left to give up.
       void client['getChannel']().then(
