@@ -18,9 +18,11 @@ export const serve = async (): Promise<void> => {
   const config = readConfig(process.env);
   const log = createLogger({ level: config.logLevel });
   const stop = asked();
-  const application = await startApplication(config, log);
+  const stopping = new AbortController();
+  void stop.then(() => stopping.abort());
+  const application = await startApplication(config, log, { stopping: stopping.signal });
   // Standard output carries this line and nothing else: scripts wait for it.
-  process.stdout.write(application.origin === undefined ? 'exuvia ready\n' : `exuvia ready on ${application.origin}\n`);
+  if (!stopping.signal.aborted) process.stdout.write(application.origin === undefined ? 'exuvia ready\n' : `exuvia ready on ${application.origin}\n`);
   const reason = await Promise.race([stop, application.broken]);
   log.info({ reason: reason instanceof Error ? reason.message : reason }, 'draining');
   setTimeout(() => process.exit(1), drainLimitMs).unref();

@@ -41,5 +41,6 @@ export const runStop = async (pass: AgentPass, agent: PresentAgent, stop: StopOp
     if (error.reason === 'STOP_SUPERSEDED') return supersede(pass, stop);
     throw retry(error.reason);
   }
+  await pass.point('stop:completed');
   return finished(code);
 };
