@@ -10,7 +10,7 @@ import type { ComputeDriver } from './compute/driver.ts';
 import { processAdmission } from './compute/process/admission.ts';
 import { createProcessDriver } from './compute/process/process-driver.ts';
 import type { Config } from './config.ts';
-import type { EventStore } from './event-store/event-store.ts';
+import type { Position } from './event-store/event-store.ts';
 import { createGraphqlHandler } from './http/graphql.ts';
 import { createHttpServer, type Health } from './http/server.ts';
 import { createAuthenticate } from './iam/authenticate.ts';
@@ -60,6 +60,11 @@ export interface Seams {
   readonly onPoint?: (name: string) => Promise<void>;
 }
 
+export interface StartOptions extends Seams {
+  /** Aborted when the process is asked to stop while it still starts: then nothing is waited for. */
+  readonly stopping?: AbortSignal;
+}
+
 const sweepEveryMs = 300_000;
 const lookEveryMs = 50;
 /** How often every process recognises the history by itself. */
@@ -69,9 +74,8 @@ const stalledAfterMs = 120_000;
 /** What follows the whole history: the read models and the sagas. */
 export const consumers = [...projections.map((projection) => projector(projection)), sagaProcessor(work)];
 
-/** Workers claim only after the sagas have passed everything that was in the store at their start. (failure scenario 31) */
-const untilCaughtUp = async (pool: Pool, store: EventStore, prefix: string, signal: AbortSignal): Promise<void> => {
-  const head = await store.head({ streamPrefix: prefix });
+/** Waits until every consumer of this build has once stood at the end of the store, and has passed `head` where one is given. */
+const untilCaughtUp = async (pool: Pool, head: Position | null, signal: AbortSignal): Promise<void> => {
   const behind = async () => {
     const { rows } = await pool.query<{ count: number }>(
       `select count(*)::integer as count from unnest($1::text[], $2::integer[]) as wanted (name, version)
@@ -137,7 +141,7 @@ const runWorker = async ({ config, log, pool, core, driver, wakeOnWork, signal, 
  * Starts every role of the process.
  * @throws Fault whose one sentence names what is wrong: a taken port, an unwritable folder, an unreachable database
  */
-export const startApplication = async (config: Config, log: Log, seams: Seams = {}): Promise<Application> => {
+export const startApplication = async (config: Config, log: Log, { stopping, ...seams }: StartOptions = {}): Promise<Application> => {
   const stack = new AsyncDisposableStack();
   try {
     const { url, pool, ended } = await openDatabase(config, log, stack);
@@ -218,9 +222,12 @@ export const startApplication = async (config: Config, log: Log, seams: Seams = 
       await services.namespaces.ensureDefault(born.defaultNamespaceId, systemContext(installationId));
     }
 
-    await untilCaughtUp(pool, store, prefix, loops.signal);
+    const isWorker = config.roles.includes('worker');
+    // Workers claim only after the sagas have passed everything that was in the store at their start. (failure scenario 31)
+    const waiting = stopping === undefined ? loops.signal : AbortSignal.any([loops.signal, stopping]);
+    await untilCaughtUp(pool, isWorker ? await store.head({ streamPrefix: prefix }) : null, waiting);
     let worker: Worker | undefined;
-    if (config.roles.includes('worker') && gate.mismatch === undefined) {
+    if (isWorker && gate.mismatch === undefined) {
       const driver = createProcessDriver({ root: join(config.dataDir, 'compute'), log });
       stack.defer(() => driver.close({ stopWorkloads: isApi }));
       worker = await runWorker({ config, log, pool, core, driver, wakeOnWork: (wake) => notifications.on(workChannel, wake), signal: loops.signal, seams });
