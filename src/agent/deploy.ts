@@ -110,15 +110,12 @@ export const createDeploy = ({ core, compute }: { readonly core: Core; readonly 
   const admit = async (caller: Caller, loaded: Loaded<PresentAgent>, deploying: Operation, key: string | undefined): Promise<RevisionView | undefined> => {
     const agent = loaded.state;
     const { namespaceId, agentId } = agent;
+    const own = [['deploy', deploying.resource], ['read', ref.in('configuration', namespaceId, agent.draft.configurationId)]] as const;
+    await authorizer.require(caller, deploying, own);
     const settings = readableSettings(agent);
     const saved = await document(namespaceId, agent.draft.configurationId);
     const secrets = secretsOf(saved.secretBindings).map((id): Permission => ['operate', ref.in('secret', namespaceId, id)]);
-    const grant = await authorizer.require(caller, deploying, [
-      ['deploy', deploying.resource],
-      ['read', ref.in('configuration', namespaceId, agent.draft.configurationId)],
-      ...actorPermissions(namespaceId, settings),
-      ...secrets,
-    ]);
+    const grant = await authorizer.require(caller, deploying, [...own, ...actorPermissions(namespaceId, settings), ...secrets]);
     if (agent.deletion !== null) throw new Refusal('AGENT_DELETING', 'The Agent is being deleted');
     const { state: namespace } = await streams.load(namespaces, namespaceId);
     if (namespace.status !== 'ready') throw await namespaceNotReady(caller, deploying, grant.policyRevision);
