@@ -265,6 +265,7 @@ describe('pages', () => {
   ])('a cursor at a hidden Agent is like one at an Agent that is not: %s', async (_, grants, hidden) => {
     const { names } = fixture;
     const actor = await fixture.actor(names, grants);
+    await fixture.fresh();
     const [atHidden, atNothing] = [await page(actor, `after: "${names[hidden]}"`, names['N1']!), await page(actor, `after: "${names['XG']}"`, names['N1']!)];
     expect(told(atHidden)).toEqual(told(atNothing));
   });
