@@ -12,7 +12,7 @@ import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { layImage, startService, type Container, type LaidImage } from './containers.ts';
 
 // Each step starts processes, on a machine that may be busy.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 let laid: LaidImage;
 beforeAll(async () => {

@@ -71,7 +71,7 @@ export interface Container {
   kill(): Promise<void>;
 }
 
-const readyWithinMs = 30_000;
+const readyWithinMs = 60_000;
 
 /** Starts a service; `given` replaces what only exists between containers: addresses and mounts. */
 export const startService = (
