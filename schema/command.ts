@@ -1,7 +1,7 @@
 /** What every mutation does with its input: the same checks, in the same order, as the REST route of the same command. */
 import Type, { type Static, type TSchema } from 'typebox';
 import { idempotencyKey } from '../src/agent/input.ts';
-import { assertSafeJson, parse } from '../src/kernel/parse.ts';
+import { parse, parseInput } from '../src/kernel/parse.ts';
 
 /** The members of an input that place and accompany a command, and are no part of its content. */
 const accompanying = new Set(['id', 'namespaceId', 'clientMutationId', 'ifMatch']);
@@ -9,9 +9,7 @@ const accompanying = new Set(['id', 'namespaceId', 'clientMutationId', 'ifMatch'
 /** The content of a mutation's input, checked against the schema both edges share. @throws Refusal INVALID_REQUEST */
 export const contentOf = <S extends TSchema>(schema: S, input: object): Static<S> => {
   const content = Object.fromEntries(Object.entries(input).filter(([member]) => !accompanying.has(member)));
-  const checked = parse(schema, content);
-  assertSafeJson(content);
-  return checked;
+  return parseInput(schema, content);
 };
 
 const key = Type.Object({ idempotencyKey: Type.Optional(idempotencyKey) });

@@ -89,7 +89,7 @@ const unstorable = /\u0000|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff
  * The whole-body safety check: nesting at most 24 deep, no prototype names, and only text and numbers that every store keeps.
  * @throws Refusal INVALID_REQUEST with `TOO_DEEP` or `INVALID_VALUE`
  */
-export const assertSafeJson = (value: unknown, path = '', depth = 0): void => {
+const assertSafeJson = (value: unknown, path = '', depth = 0): void => {
   const refuse = (code: DetailCode, at = path) => {
     throw invalidRequest([{ path: at.slice(0, 512), code }]);
   };
@@ -106,4 +106,20 @@ export const assertSafeJson = (value: unknown, path = '', depth = 0): void => {
     if (!Array.isArray(value) && (forbiddenNames.has(name) || unstorable.test(name))) refuse('INVALID_VALUE', at);
     assertSafeJson(member, at, depth + 1);
   }
+};
+
+/**
+ * Checks what a caller sent: its schema first, then the safety of the whole. (rest-contract 1.1 steps 8 and 10)
+ * @throws Refusal INVALID_REQUEST
+ */
+export const parseInput = <S extends TSchema>(schema: S, value: unknown): Static<S> => {
+  try {
+    parse(schema, value);
+  } catch (error) {
+    // Comparing the items of a unique list recurses as deep as they nest.
+    if (error instanceof RangeError) assertSafeJson(value);
+    throw error;
+  }
+  assertSafeJson(value);
+  return value as Static<S>;
 };

@@ -115,3 +115,11 @@ describe('a fault', () => {
     expect(world.log).toEqual([expect.objectContaining({ requestId: response.headers.get('x-request-id'), error: expect.objectContaining({ message: 'the secret of the sea' }) as unknown })]);
   });
 });
+
+it('nesting that no comparison survives is too deep, not a failure of ours', async () => {
+  const list = `${'['.repeat(60_000)}${']'.repeat(60_000)}`;
+  const query = 'mutation ($input: CreateAgentInput!) { createAgent(input: $input) { ... on Refusal { code details { code } } } }';
+  const input = `{"namespaceId":"ns_00000000-0000-4000-8000-000000000000","name":"a","configurationId":"cfg_00000000-0000-4000-8000-000000000000","plugins":{"a@b":{"enabled":true,"approvers":[${list},${list}]}}}`;
+  const response = await post(`{"query":${JSON.stringify(query)},"variables":{"input":${input}}}`);
+  expect(await response.json()).toEqual({ data: { createAgent: { code: 'INVALID_REQUEST', details: [{ code: 'TOO_DEEP' }] } } });
+});
