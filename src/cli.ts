@@ -1,5 +1,7 @@
-/** The command line: `exuvia serve`, `exuvia health`, `exuvia demo`. */
+/** The command line: `exuvia serve`, `health`, `demo`, `restore`, `events copy`. */
 import { Command } from 'commander';
+import type { EventsCopyOptions } from './cli/events-copy.ts';
+import type { RestoreOptions } from './cli/restore.ts';
 import { Fault } from './kernel/errors.ts';
 
 /** One clear sentence instead of a stack for what the operator can mend. */
@@ -29,5 +31,23 @@ program
   .description('walk the life of an Agent on a running server')
   .option('--url <origin>', 'where the server listens', `http://127.0.0.1:${process.env['PORT'] ?? '4000'}`)
   .action(({ url }: { url: string }) => orOneSentence(async () => (await import('./cli/demo.ts')).demo(url)));
+
+program
+  .command('restore')
+  .description('after a store was restored or exchanged: make the database follow the history the event store holds')
+  .option('--yes', 'go on without asking')
+  .option('--installation <id>', 'the Installation to follow, where there is a choice')
+  .action((options: RestoreOptions) => orOneSentence(async () => (await import('./cli/restore.ts')).restore(options)));
+
+program
+  .command('events')
+  .description('the event history as a whole')
+  .command('copy')
+  .description('copy the history of an Installation into another event store; interrupted, it goes on where it stopped')
+  .option('--from <url>', 'esdb://… or postgresql://…; by default the event store of the settings')
+  .requiredOption('--to <url>', 'esdb://… or postgresql://…')
+  .option('--database <url>', 'a database that shall follow the copy: its read models are rebuilt')
+  .option('--installation <id>', 'the Installation to copy, where the source holds several')
+  .action((options: EventsCopyOptions) => orOneSentence(async () => (await import('./cli/events-copy.ts')).eventsCopy(options)));
 
 await program.parseAsync();

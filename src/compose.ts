@@ -1,8 +1,7 @@
 /** Puts the product together from its settings: the only file that chooses adapters. */
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Pool } from 'pg';
-import { createReads, productEvents, projections } from '../projections/index.ts';
+import { createReads, productEvents } from '../projections/index.ts';
 import { agents } from './aggregates.ts';
 import { approvedHarnesses } from './agent/harness.ts';
 import { createAuditLog } from './audit/audit-log.ts';
@@ -10,6 +9,7 @@ import type { ComputeDriver } from './compute/driver.ts';
 import { processAdmission } from './compute/process/admission.ts';
 import { createProcessDriver } from './compute/process/process-driver.ts';
 import type { Config } from './config.ts';
+import { consumers } from './consumers.ts';
 import type { Position } from './event-store/event-store.ts';
 import { createGraphqlHandler } from './http/graphql.ts';
 import { createHttpServer, type Health } from './http/server.ts';
@@ -17,7 +17,7 @@ import { createAuthenticate } from './iam/authenticate.ts';
 import { createAuthorizer } from './iam/authorizer.ts';
 import { createKeys } from './iam/keys.ts';
 import { bootstrapInstallation, systemContext } from './installation/bootstrap.ts';
-import { openDatabase, openEventStore } from './open-stores.ts';
+import { computeRoot, openDatabase, openEventStore } from './open-stores.ts';
 import { createDatabaseClock } from './postgres/clock.ts';
 import { createAccountRows, createInstallationRow, createKeyRows } from './postgres/private-rows.ts';
 import { createStoreIdentityRow } from './postgres/store-identity-row.ts';
@@ -29,13 +29,10 @@ import { runConsumers, type RunningConsumers } from './runtime/consumer-runner.t
 import type { Core } from './core.ts';
 import { createHistoryGate } from './runtime/history-gate.ts';
 import { listen } from './runtime/notifications.ts';
-import { projector } from './runtime/projector.ts';
 import { createReadYourWrite } from './runtime/read-your-write.ts';
-import { sagaProcessor } from './runtime/saga-processor.ts';
 import { createStreams, type Streams } from './runtime/streams.ts';
 import { claimChannel, createWorkQueue, workChannel } from './runtime/work-queue.ts';
 import { startWorker, type Worker } from './runtime/worker.ts';
-import { work } from './sagas/index.ts';
 import { startHeartbeat } from './telemetry/heartbeat.ts';
 import type { Log } from './telemetry/logger.ts';
 import { measured } from './telemetry/measured-store.ts';
@@ -70,9 +67,6 @@ const lookEveryMs = 50;
 /** How often every process recognises the history by itself. */
 const recogniseEveryMs = 5_000;
 const stalledAfterMs = 120_000;
-
-/** What follows the whole history: the read models and the sagas. */
-export const consumers = [...projections.map((projection) => projector(projection)), sagaProcessor(work)];
 
 /** Waits until every consumer of this build has once stood at the end of the store, and has passed `head` where one is given. */
 const untilCaughtUp = async (pool: Pool, head: Position | null, signal: AbortSignal): Promise<void> => {
@@ -228,7 +222,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
     await untilCaughtUp(pool, isWorker ? await store.head({ streamPrefix: prefix }) : null, waiting);
     let worker: Worker | undefined;
     if (isWorker && gate.mismatch === undefined) {
-      const driver = createProcessDriver({ root: join(config.dataDir, 'compute'), log });
+      const driver = createProcessDriver({ root: computeRoot(config), log });
       stack.defer(() => driver.close({ stopWorkloads: isApi }));
       worker = await runWorker({ config, log, pool, core, driver, wakeOnWork: (wake) => notifications.on(workChannel, wake), signal: loops.signal, seams });
       const { done } = worker;

@@ -1,9 +1,13 @@
-/** Opens the two stores that settings name: the PostgreSQL database, embedded or not, and the event store, whose adapter its URL chooses. */
+/**
+ * Opens the two stores that settings name: the PostgreSQL database, embedded or not, and the event store, whose adapter
+ * its URL chooses; and looks at what runs on their host. What server and command line share.
+ */
 import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Pool } from 'pg';
+import { listChildren } from './compute/process/children.ts';
 import type { Config } from './config.ts';
-import type { EventStore } from './event-store/event-store.ts';
-import { createEventstoredbEventStore } from './event-store/eventstoredb.ts';
+import { StoreUnavailable, type EventStore } from './event-store/event-store.ts';
 import { createPostgresEventStore } from './event-store/postgres.ts';
 import { Fault } from './kernel/errors.ts';
 import { startEmbedded } from './postgres/embedded.ts';
@@ -70,15 +74,26 @@ export const openDatabase = async (
 /**
  * The event store at a URL: `esdb://…` or `esdb+discover://…` for EventStoreDB, `postgresql://…` for the tables of a database.
  * A database that is open already lends its pool. Closed with the stack.
- * @throws Fault for a URL of neither, and for a database that cannot be reached
+ * @throws Fault for a URL of neither, and for a store that cannot be reached
  */
 export const openEventStore = async (url: string, stack: AsyncDisposableStack, database?: Database): Promise<EventStore> => {
+  const name = `The event store ${withoutCredentials(url)}`;
   const open = async (): Promise<EventStore> => {
-    if (/^esdb(\+discover)?:\/\//.test(url)) return createEventstoredbEventStore({ url });
+    if (/^esdb(\+discover)?:\/\//.test(url)) return (await import('./event-store/eventstoredb.ts')).createEventstoredbEventStore({ url });
     if (!/^postgres(ql)?:\/\//.test(url)) throw new Fault('The URL of an event store begins with esdb:// or postgresql://');
-    return createPostgresEventStore(database?.url === url ? database : await openDatabaseAt(url, stack, { name: `The event store ${withoutCredentials(url)}` }));
+    return createPostgresEventStore(database?.url === url ? database : await openDatabaseAt(url, stack, { name }));
   };
   const store = await open();
   stack.defer(() => store.close());
+  await store.readStream('exuvia', 0).catch((error: unknown) => {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    throw new Fault(`${name} cannot be reached`, { cause: error });
+  });
   return store;
 };
+
+/** Where the Compute driver of this host keeps its Agents. */
+export const computeRoot = ({ dataDir }: Config): string => join(dataDir, 'compute');
+
+/** Agents that run on this host, whether or not any history knows them. */
+export const runningAgents = (config: Config): Promise<readonly string[]> => listChildren(computeRoot(config));

@@ -59,7 +59,8 @@ export const systemContext = (correlationId: string): CommandContext => ({
 
 const temporary = (path: string): string => `${path}.new`;
 
-const writePrivately = async (path: string, content: unknown): Promise<void> => {
+/** Writes a file that its owner alone may read, in the place of an earlier one. */
+export const writePrivately = async (path: string, content: unknown): Promise<void> => {
   await rm(path, { force: true });
   const file = await open(path, 'wx', 0o600);
   try {

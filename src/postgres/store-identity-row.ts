@@ -24,7 +24,17 @@ export const createStoreIdentityRow = (pool: Pool): StoreIdentityRow => ({
   },
 });
 
-/** Makes a database follow another event store from now on, whatever it followed before. */
-export const adoptStore = async (client: ClientBase, storeId: string, opened: number): Promise<void> => {
-  await client.query('insert into store_identity (store_id, opened) values ($1, $2) on conflict (singleton) do update set store_id = excluded.store_id, opened = excluded.opened', [storeId, opened]);
+/** The Installation a database belongs to; undefined in a new one. */
+export const findInstallation = async (client: Pick<ClientBase, 'query'>): Promise<string | undefined> =>
+  (await client.query<{ id: string }>('select id from installation')).rows[0]?.id;
+
+/** Makes a database follow a history from now on, whatever it followed before. */
+export const adoptHistory = async (client: ClientBase, history: { readonly installationId: string; readonly storeId: string; readonly opened: number }): Promise<void> => {
+  const { installationId, storeId, opened } = history;
+  await client.query('insert into installation (id) values ($1) on conflict (singleton) do update set id = excluded.id', [installationId]);
+  await client.query(
+    `insert into store_identity (store_id, opened) values ($1, $2)
+     on conflict (singleton) do update set store_id = excluded.store_id, opened = greatest(store_identity.opened, excluded.opened)`,
+    [storeId, opened],
+  );
 };

@@ -1,0 +1,74 @@
+/** Failure scenario 9: a database that was restored to an older state beside an event store that was not. */
+import { afterAll, afterEach, expect, it, vi } from 'vitest';
+import { createPostgresEventStore } from '../../src/event-store/postgres.ts';
+import { createOperator } from '../../src/iam/operator.ts';
+import { createDatabaseClock } from '../../src/postgres/clock.ts';
+import { createInstallationRow, createKeyRows } from '../../src/postgres/private-rows.ts';
+import { createStreams } from '../../src/runtime/streams.ts';
+import { defaultNamespace, stepsIn } from '../end-to-end/steps.ts';
+import { eventsOf } from '../end-to-end/stored-history.ts';
+import { createClient, eventually } from '../support/client.ts';
+import { copyDatabase, createDatabase, type TestDatabase } from '../support/database.ts';
+import { closeStarted, newFolder, readiness, removeFolders, startAt } from './support.ts';
+
+vi.setConfig({ testTimeout: 60_000 });
+afterEach(closeStarted);
+afterAll(removeFolders);
+
+/** The operator of policy, beside a server. */
+const withOperator = async <T>(database: TestDatabase, events: TestDatabase, act: (operator: ReturnType<typeof createOperator>) => Promise<T>): Promise<T> => {
+  const clock = await createDatabaseClock(database.pool);
+  const store = createPostgresEventStore(events);
+  const installationId = await createInstallationRow(database.pool).id();
+  const streams = createStreams({ store, clock, prefix: `${installationId}.` });
+  try {
+    return await act(createOperator({ streams, keyRows: createKeyRows(database.pool), clock, installationId }));
+  } finally {
+    clock.close();
+    await store.close();
+  }
+};
+
+it('scenario 9: a database that went back revives no revoked key, catches up, and is told', async () => {
+  const [database, events, dataDir] = await Promise.all([createDatabase(), createDatabase(), newFolder()]);
+  const place = { dataDir, database, eventstoreUrl: events.url };
+  const statusWith = async (origin: string, key: string) => (await createClient(origin, key).rest('GET', '/namespaces')).status;
+  const openings = async () => (await eventsOf(events.pool, 'store')).filter(({ type }) => type === 'DatabaseOpened').map(({ data }) => JSON.parse(data) as object);
+  const first = await startAt(place);
+  const namespaceId = await defaultNamespace(first.client);
+  const { keyId, text } = await withOperator(database, events, async (operator) => {
+    const id = await operator.createServicePrincipal();
+    await operator.bind(id, await operator.createRole([{ action: 'read', resourceKind: 'namespace' }]), {});
+    return operator.issueKey(id, { name: 'second', lifetimeMs: 3_600_000 });
+  });
+  expect(await statusWith(first.origin, text)).toBe(200);
+  await first.close();
+  const backup = await copyDatabase(database);
+
+  const second = await startAt(place);
+  await eventually('the second opening', openings, ({ length }) => length === 2);
+  await withOperator(database, events, (operator) => operator.revokeKey(keyId));
+  expect(await statusWith(second.origin, text)).toBe(401);
+  const { id } = await stepsIn(second.client, namespaceId).configure({ agents: {} });
+  await second.close();
+  expect(await createKeyRows(database.pool).secretHash(keyId)).toBeUndefined();
+
+  const back = { ...place, database: backup };
+  expect(await createKeyRows(backup.pool).secretHash(keyId)).toBeDefined();
+  const third = await startAt(back);
+  const told = await eventually('a server that says so', () => readiness(third), ({ status, degraded }) => status === 200 && degraded.length === 1);
+  expect(told.degraded[0]).toMatch(/^The database went back to an older state: at opening 3 it knew of 1/);
+  expect(await statusWith(third.origin, text)).toBe(401);
+  expect((await third.client.rest('GET', `/namespaces/${namespaceId}/configurations/${id}`)).status).toBe(200);
+  await third.close();
+
+  const fourth = await startAt(back);
+  await eventually('nothing to tell any more', () => readiness(fourth), ({ status, degraded }) => status === 200 && degraded.length === 0);
+  await fourth.close();
+  expect(await openings()).toEqual([
+    { number: 1, found: 0 },
+    { number: 2, found: 1 },
+    { number: 3, found: 1 },
+    { number: 4, found: 3 },
+  ]);
+});
