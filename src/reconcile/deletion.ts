@@ -53,12 +53,8 @@ export const finishRemoval = async (pass: AgentPass, agent: Pick<RemovedAgent, '
   return { kind: 'removed', agentId };
 };
 
-/** The removal is a pass of its own, which no attempt limit ends. */
 export const runDeletion = async (pass: AgentPass, agent: PresentAgent, deletion: Deletion): Promise<Settlement> => {
-  if (!deletion.finished) {
-    await tearDown(pass, agent, deletion);
-    return { kind: 'requeued', delayMs: 0, refunded: true };
-  }
+  if (!deletion.finished) await tearDown(pass, agent, deletion);
   await remove(pass, agent);
   return finishRemoval(pass, { ...agent, revisionIds: agent.revisions.map(({ revisionId }) => revisionId) });
 };

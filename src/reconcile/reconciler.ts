@@ -107,7 +107,9 @@ export const createReconciler = (deps: ReconcileDependencies): WorkRunner => {
       if (lease.signal.aborted) throw error;
       const outcome = outcomeOf(error);
       if (!(error instanceof Ended)) deps.log.warn({ workKey: work.key, error }, 'pass could not go on');
-      return conclude(open, work, lease, outcome);
+      // The pass itself may have finished the teardown, and from then on its work cannot fail.
+      const now = await openWork(deps, work, lease);
+      return 'kind' in now ? now : conclude({ ...open, failing: now.failing }, work, lease, outcome);
     }
   };
 
