@@ -156,6 +156,8 @@ const openAgentWork = (deps: ReconcileDependencies, work: ClaimedWork, lease: Le
     return { ...opened(kind, noWork, passFor(kind)), record: () => Promise.resolve() };
   }
   if (agent.phase !== 'present' || agent.namespaceId !== work.namespaceId) return unknown('INVALID_AGENT_OWNER');
+  // Nothing but its removal may write now, and nothing else may hold its lane.
+  if (agent.deletion?.finished === true && work.kind !== 'deletion') return unknown('AGENT_DELETING');
   const kind = agentKinds.get(work.kind)?.(agent, work) ?? unknown('INVALID_TARGET');
   return 'kind' in kind ? kind : opened(kind, agent.work, passFor(kind));
 };

@@ -142,6 +142,18 @@ describe('scenario 8: a deletion', () => {
     expect(count('AgentTeardownFailed')).toBe(0);
   });
 
+  it('is not held up after its teardown by work that may write nothing any more', async () => {
+    const key = await world.remove(agent);
+    let failures = 1;
+    const erase = () => {
+      if (failures-- <= 0) return Promise.resolve();
+      return world.deploy(agent).then(() => Promise.reject(new Error('no')));
+    };
+    world.startWorker({ deps: { eraseAgentRows: erase } });
+    await world.untilRow(key, 'gone', (row) => row === undefined);
+    expect(count('AgentRemoved')).toBe(1);
+  });
+
   it('that finishes its teardown with the last attempt is removed with another', async () => {
     const key = await world.remove(agent);
     let [teardowns, removals] = [2, 1];
