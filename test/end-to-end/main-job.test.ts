@@ -19,9 +19,11 @@ vi.setConfig({ testTimeout: 60_000 });
 let app: TestApplication;
 let namespaceId: string;
 let steps: Steps;
+/** What a pass of the worker does at a named point. */
+let atPoint: (name: string) => Promise<void> = async () => {};
 
 beforeAll(async () => {
-  app = await startTestApplication();
+  app = await startTestApplication({ seams: { onPoint: (name) => atPoint(name) } });
   namespaceId = await defaultNamespace(app.client);
   steps = stepsIn(app.client, namespaceId);
 });
@@ -240,13 +242,23 @@ describe('what does not go as planned', () => {
   it('a deploy while a stop is under way supersedes it', async () => {
     const { id: configurationId } = await steps.configure();
     const { id } = await steps.createAgent('later-wins', configurationId);
-    await steps.run(id);
-    const [, second] = await Promise.all([steps.stop(id), steps.deploy(id)]);
-    // Whichever of the two was admitted last decides.
-    const order = (await eventsOf(app.database.pool, `agent-${id}`)).map(({ type }) => type);
-    if (order.lastIndexOf('AgentStopRequested') > order.lastIndexOf('AgentRevisionAdmitted')) return void (await steps.stopped(id));
-    expect(await steps.deployed(id, second.id)).toMatchObject({ status: 'succeeded' });
-    expect(await steps.agent(id)).toMatchObject({ desiredRuntimeState: 'running', activeRevisionId: second.id });
+    const { id: first } = await steps.run(id);
+    const [reached, admitted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    atPoint = async (name) => {
+      if (name !== 'stop:stopped') return;
+      reached.resolve();
+      await admitted.promise;
+    };
+    await steps.stop(id);
+    await reached.promise;
+    const { id: second } = await steps.deploy(id);
+    admitted.resolve();
+    expect(await steps.deployed(id, second)).toMatchObject({ status: 'succeeded' });
+    expect(await steps.agent(id)).toMatchObject({ desiredRuntimeState: 'running', activeRevisionId: second });
+    expect((await childOf(id)).revisionId).toBe(second);
+    const closings = await closingsOf(app.database.pool, id);
+    expect(Object.values(closings)).toEqual([['DeploymentActivated'], ['AgentStopSuperseded'], ['DeploymentActivated']]);
+    expect(Object.keys(closings)[0]).toBe(workKey.deployment(first));
   });
 
   it('bad input is refused with its code and leaves no event', async () => {

@@ -126,8 +126,11 @@ describe('a life of one data folder', () => {
 
 describe('a start that cannot be', () => {
   const isRoot = process.getuid?.() === 0;
-  const ordinary = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
-  const canDrop = isRoot && spawnSync('setpriv', [...ordinary.slice(1), process.execPath, '-e', 'fs.accessSync(process.argv[1])', import.meta.filename], { cwd: '/' }).status === 0;
+  const nobody = 65_534;
+  const ordinary = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups'];
+  /** Whether that user can run this checkout at all. */
+  const canDrop =
+    isRoot && spawnSync(process.execPath, ['-e', 'fs.accessSync(process.argv[1])', import.meta.filename], { uid: nobody, gid: nobody, cwd: '/' }).status === 0;
 
   it.each([
     ['PORT', { PORT: 'many' }, /PORT must be a whole number from 0 to 65535, but is "many"/],

@@ -1,6 +1,9 @@
 /** Two servers over one database: each reads what the other has just answered, and without a projector a command still answers. */
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { startApplication } from '../../src/compose.ts';
+import { readConfig } from '../../src/config.ts';
+import { createLogger } from '../../src/telemetry/logger.ts';
 import { newDataDir, readKey, startTestApplication, type TestApplication } from '../support/app.ts';
 import type { Client } from '../support/client.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -111,5 +114,16 @@ describe('an API without any projector', () => {
     } finally {
       await late.close();
     }
+  });
+
+  it('an API that waits for the first projector of all ends when it is asked to', async () => {
+    const { url } = await createDatabase();
+    const dataDir = await newDataDir();
+    const stopping = new AbortController();
+    const config = readConfig({ PORT: '0', EXUVIA_DATA_DIR: dataDir, OCC_DATABASE_URL: url, ...apiOnly });
+    const starting = startApplication(config, createLogger({ level: 'silent' }), { stopping: stopping.signal });
+    stopping.abort();
+    await (await starting).close();
+    await rm(dataDir, { recursive: true });
   });
 });
