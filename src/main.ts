@@ -1,5 +1,4 @@
 /** `exuvia serve`: read the settings, put the product together, say that it is ready, drain when asked to. */
-import { startApplication } from './compose.ts';
 import { readConfig } from './config.ts';
 import { onLauncherGone } from './launcher-link.ts';
 import { createLogger } from './telemetry/logger.ts';
@@ -20,7 +19,10 @@ export const serve = async (): Promise<void> => {
   const stop = asked();
   const stopping = new AbortController();
   void stop.then(() => stopping.abort());
+  // The product takes a second to load: a wrong setting is told, and a signal heard, before that.
+  const { startApplication } = await import('./compose.ts');
   const application = await startApplication(config, log, { stopping: stopping.signal });
+  await Promise.race([application.ready(), application.broken]);
   // Standard output carries this line and nothing else: scripts wait for it.
   if (!stopping.signal.aborted) process.stdout.write(application.origin === undefined ? 'exuvia ready\n' : `exuvia ready on ${application.origin}\n`);
   const reason = await Promise.race([stop, application.broken]);
