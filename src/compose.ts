@@ -45,6 +45,8 @@ export interface Application {
   /** Where it listens, for example `http://127.0.0.1:4000`; undefined without the `api` role. */
   readonly origin: string | undefined;
   readonly services: Services;
+  /** Resolves once this replica is ready, as `/readyz` says, or is asked to stop before that. */
+  ready(): Promise<void>;
   /** Settled with what went wrong when a part the process cannot live without has ended by itself. */
   readonly broken: Promise<Error>;
   /** Stops taking requests, ends every loop, and closes everything in the reverse order of its start. */
@@ -266,7 +268,16 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
       const isWell = async () => health.stalled().length === 0 && (await health.readiness()).ready;
       stack.defer(await startHeartbeat(config.dataDir, isWell));
     }
-    return { origin, services, broken: ended, close: () => stack.disposeAsync() };
+    const ready = async (): Promise<void> => {
+      for (let told = ''; stopping?.aborted !== true; await delay(lookEveryMs)) {
+        const state = await health.readiness().catch(() => ({ ready: false, degraded: ['a store does not answer'] }));
+        if (state.ready) return;
+        const reasons = state.degraded.join('; ');
+        if (reasons !== told) log.warn({ reasons }, 'not ready yet');
+        told = reasons;
+      }
+    };
+    return { origin, services, ready, broken: ended, close: () => stack.disposeAsync() };
   } catch (error) {
     await stack.disposeAsync();
     throw error;

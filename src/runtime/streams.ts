@@ -78,7 +78,8 @@ const batchLimit = 64;
 /** More than the metadata of any one event takes. */
 const metadataBytes = 2_000;
 const tryLimit = 20;
-const cacheLimit = 20_000;
+/** Folds kept per aggregate; a revision's snapshot may hold 64 KiB. */
+const cacheLimit = 2_000;
 
 const tooLarge = (): Refusal => new Refusal('PAYLOAD_TOO_LARGE', 'The request is too large to be stored');
 

@@ -218,7 +218,7 @@ describe('scenario 24: a late effect after the end', () => {
     let late: Promise<void> | undefined;
     world.driver.before = (verb) => (verb === 'prepareRevision' && late === undefined ? (late = thaw) : undefined);
     const frozen = world.startWorker({
-      leaseDurationMs: 200,
+      leaseDurationMs: 1_000,
       concurrency: 1,
       through: (queue) => ({
         ...queue,
