@@ -24,6 +24,9 @@ interface HistoryRow {
 interface Place {
   readonly namespaceId?: string;
   readonly agentId?: string;
+  /** The resource a fact of a register is about. */
+  readonly kind?: string;
+  readonly id?: string;
 }
 
 /** Where an event belongs: what it says itself, else its stream, else the target of its audit record. */
@@ -32,7 +35,7 @@ const placeOf = (data: Place, kind: string, stream: string, { audit }: Envelope)
     kind === wanted ? stream.slice(kind.length + 1) : audit?.resource.kind === wanted ? audit.resource.id : undefined;
   return {
     namespace_id: data.namespaceId ?? idOf('namespace') ?? audit?.resource.namespaceId ?? null,
-    agent_id: data.agentId ?? idOf('agent') ?? null,
+    agent_id: data.agentId ?? (data.kind === 'agent' ? data.id : undefined) ?? idOf('agent') ?? null,
   };
 };
 

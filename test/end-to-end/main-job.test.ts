@@ -69,6 +69,7 @@ const historyOf = async (agentId: string) => {
 
 /** The life both edges walk: two deployments, a stop, a deletion that ends with the release of the name. */
 const lifeOfAnAgent = [
+  'ResourceAdmitted',
   'ServicePrincipalCreated',
   'AgentCreated',
   'AgentRevisionSnapshotted',
