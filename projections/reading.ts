@@ -4,7 +4,7 @@
  */
 import pg from 'pg';
 import type { Pool } from 'pg';
-import type { PageRequest, Visibility } from '../src/agent/view.ts';
+import type { PageRequest, Visibility } from '../src/runtime/reading.ts';
 import type { Reading } from '../src/runtime/reading.ts';
 
 /** Answers a named question; `select` and `order` are SQL of ours, never of a caller. */

@@ -1,6 +1,6 @@
 /** What every mutation does with its input: the same checks, in the same order, as the REST route of the same command. */
 import Type, { type Static, type TSchema } from 'typebox';
-import { idempotencyKey } from '../src/agent/input.ts';
+import { idempotencyKey } from '../src/kernel/text.ts';
 import { parse, parseInput } from '../src/kernel/parse.ts';
 
 /** The members of an input that place and accompany a command, and are no part of its content. */

@@ -1,5 +1,5 @@
 /** Relay connections over lists in creation order: forward only, filtered before they are cut. */
-import type { PageRequest } from '../src/agent/view.ts';
+import type { PageRequest } from '../src/runtime/reading.ts';
 import { invalidRequest } from '../src/kernel/parse.ts';
 
 const pageSize = 20;

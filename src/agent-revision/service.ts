@@ -1,7 +1,7 @@
 /** The use cases of AgentRevisions and of the deployments that share their ids. Reads only: a deploy makes them. (rest-contract 2.7 and 2.8) */
 import { agents, revisions } from '../aggregates.ts';
 import { presentAgent, type AgentPlace } from '../agent/service.ts';
-import type { PageRequest } from '../agent/view.ts';
+import type { PageRequest } from '../runtime/reading.ts';
 import { deploymentView, type DeploymentView } from '../deployment/deployment.ts';
 import { deployments } from '../deployment/record.ts';
 import type { DeploymentReads } from '../deployment/view.ts';

@@ -1,8 +1,7 @@
 /** What readers see of an AgentRevision, and where they read it. (rest-contract 2.8) */
 import type { ExecutionMode } from '../agent/settings.ts';
-import type { PageRequest, Visibility } from '../agent/view.ts';
 import type { Unreadable } from '../kernel/codec.ts';
-import type { Reading } from '../runtime/reading.ts';
+import type { PageRequest, Reading, Visibility } from '../runtime/reading.ts';
 import type { AgentRevisionSnapshotted, RevisionSettings } from './messages.ts';
 
 export interface RevisionView {

@@ -1,18 +1,10 @@
 /** Input schemas of the Agent's use cases, shared by both edges. (rest-contract 2.3) */
 import Type, { type Static } from 'typebox';
 import { idPattern } from '../kernel/ids.ts';
+import { idempotencyKey, name } from '../kernel/text.ts';
 import { credentialSources, executionMode, harnessAuth, pluginApprovers, plugins } from './settings.ts';
 
 const closed = { additionalProperties: false } as const;
-
-/** A Name: 1 to 200 code points of plain text without surrounding white space or control characters. */
-export const name = Type.String({
-  minLength: 1,
-  maxLength: 200,
-  pattern: '^(?!\\s)(?![\\s\\S]*\\s$)[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]+$',
-});
-
-export const idempotencyKey = Type.String({ minLength: 16, maxLength: 128 });
 
 const configurationId = Type.String({ pattern: idPattern('cfg') });
 const backendId = Type.Union([Type.String({ minLength: 1, maxLength: 200, pattern: '^(?!\\s)(?![\\s\\S]*\\s$)[^\\u0000-\\u001f\\u007f]+$' }), Type.Null()]);

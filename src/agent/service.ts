@@ -11,13 +11,14 @@ import { newId } from '../kernel/ids.ts';
 import { DeletionOwned } from '../kernel/work.ts';
 import { createSettlement } from '../namespace/settlement.ts';
 import { contextOf, idempotencyOf, unfencedId, withoutAudit, type Core } from '../core.ts';
+import type { PageRequest } from '../runtime/reading.ts';
 import { WrongExpectedRevision, noStream, type Loaded } from '../runtime/streams.ts';
 import type { AgentEvent } from './messages.ts';
 import { agentNotFound, type PresentAgent } from './agent.ts';
 import type { CreateAgentInput, UpdateAgentInput } from './input.ts';
 import type { AgentSettings } from './settings.ts';
 import { actorPermissions, assertSources, sourceReferences } from './sources.ts';
-import { agentView, type AgentReads, type AgentView, type PageRequest } from './view.ts';
+import { agentView, type AgentReads, type AgentView } from './view.ts';
 import { assertInitialWorkspace, assertNoFiles } from './workspace-input.ts';
 
 export interface AgentPlace {

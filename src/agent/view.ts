@@ -1,6 +1,6 @@
 /** What readers see of an Agent, and where they read it. (rest-contract 2.2) */
 import type { Unreadable } from '../kernel/codec.ts';
-import type { Reading } from '../runtime/reading.ts';
+import type { PageRequest, Reading, Visibility } from '../runtime/reading.ts';
 import type { PresentAgent } from './agent.ts';
 import type { AgentSettings, ExecutionMode } from './settings.ts';
 
@@ -36,19 +36,6 @@ export const agentView = (agent: PresentAgent): AgentView => ({
   createdAt: agent.createdAt,
   draftRevision: agent.draftRevision,
 });
-
-/** Which rows of a list its caller may see: all or only some, less the restricted ones. */
-export interface Visibility {
-  /** Undefined: every resource of the parent. */
-  readonly only: readonly string[] | undefined;
-  readonly except: readonly string[];
-}
-
-/** A page of a list in creation order, then id: at most `limit` rows after the row with this id. */
-export interface PageRequest {
-  readonly after: string | null;
-  readonly limit: number;
-}
 
 export interface AgentReads {
   /** Agents by id; ids without a row are left out. */

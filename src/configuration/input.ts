@@ -1,6 +1,7 @@
 /** Input schemas of the Configuration's use cases, shared by both edges. (rest-contract 3.3) */
 import Type, { type Static } from 'typebox';
 import { idPattern } from '../kernel/ids.ts';
+import { idempotencyKey } from '../kernel/text.ts';
 
 const closed = { additionalProperties: false } as const;
 const values = Type.Object({}, { additionalProperties: true });
@@ -26,7 +27,7 @@ export const createConfigurationInput = Type.Object(
     kind: Type.Literal('agent'),
     values,
     secretBindings: Type.Optional(secretBindings),
-    idempotencyKey: Type.Optional(Type.String({ minLength: 16, maxLength: 128 })),
+    idempotencyKey: Type.Optional(idempotencyKey),
   },
   closed,
 );

@@ -1,5 +1,5 @@
 /** Which resources of a list a caller may see, so that pages are filtered before they are cut. (iam-auth-audit 2.5 and 8.4) */
-import type { Visibility } from '../agent/view.ts';
+import type { Visibility } from '../runtime/reading.ts';
 import type { ResourceKind } from '../kernel/event.ts';
 import type { Authorizer } from './authorizer.ts';
 import type { Caller } from './caller.ts';

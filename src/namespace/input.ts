@@ -1,6 +1,6 @@
 /** Input schemas of the Namespace's use cases, shared by both edges. (rest-contract 3.2) */
 import Type, { type Static } from 'typebox';
-import { name } from '../agent/input.ts';
+import { name } from '../kernel/text.ts';
 
 export const createNamespaceInput = Type.Object(
   {

@@ -1,6 +1,6 @@
 /** The use cases of Namespaces, as both edges call them. (rest-contract 3.2) */
 import { namespaces, register } from '../aggregates.ts';
-import type { PageRequest } from '../agent/view.ts';
+import type { PageRequest } from '../runtime/reading.ts';
 import { ref, type Operation } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
 import { evaluate } from '../iam/evaluate.ts';

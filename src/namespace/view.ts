@@ -1,6 +1,5 @@
 /** What readers see of a Namespace, and where they read it. (rest-contract 3.2) */
-import type { PageRequest, Visibility } from '../agent/view.ts';
-import type { Reading } from '../runtime/reading.ts';
+import type { PageRequest, Reading, Visibility } from '../runtime/reading.ts';
 
 export interface NamespaceView {
   readonly id: string;
