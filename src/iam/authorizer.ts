@@ -3,6 +3,7 @@
  * all requests that arrived before it began, never a cache that outlives a revocation.
  * (architecture section 5, iam-auth-audit 8.2, failure scenarios 3 and 26)
  */
+import { setImmediate } from 'node:timers/promises';
 import { iam } from '../aggregates.ts';
 import type { AuditLog } from '../audit/audit-log.ts';
 import { Refusal, unavailable } from '../kernel/errors.ts';
@@ -47,6 +48,7 @@ export interface Authorizer {
 }
 
 const maxAgeMs = 250;
+const nextTurn = (): Promise<unknown> => setImmediate();
 
 const forbidden = (): Refusal => new Refusal('FORBIDDEN', 'You do not have permission for this operation');
 
@@ -59,8 +61,8 @@ export const ref = {
 };
 
 export const createAuthorizer = ({ streams, audit }: { readonly streams: Streams; readonly audit: AuditLog }): Authorizer => {
-  let running: Promise<Loaded<Policy>> | undefined;
-  let next: Promise<Loaded<Policy>> | undefined;
+  let running: Promise<unknown> = Promise.resolve();
+  let gathering: Promise<Loaded<Policy>> | undefined;
   let latest: { readonly policy: Loaded<Policy>; readonly at: number } | undefined;
 
   const refresh = async (): Promise<Loaded<Policy>> => {
@@ -74,16 +76,17 @@ export const createAuthorizer = ({ streams, audit }: { readonly streams: Streams
     }
   };
 
+  /** The first refresh that starts after this call: all who ask in one turn of the event loop share it. */
   const refreshed = (): Promise<Loaded<Policy>> => {
-    if (running === undefined) {
-      running = refresh().finally(() => (running = undefined));
-      return running;
-    }
-    next ??= running.then(
-      () => ((next = undefined), refreshed()),
-      () => ((next = undefined), refreshed()),
-    );
-    return next;
+    gathering ??= running
+      .then(nextTurn, nextTurn)
+      .then(() => {
+        gathering = undefined;
+        const started = refresh();
+        running = started;
+        return started;
+      });
+    return gathering;
   };
 
   const current = async (since = Infinity): Promise<Loaded<Policy>> => (latest !== undefined && latest.at >= since ? latest.policy : refreshed());
