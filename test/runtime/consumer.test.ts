@@ -61,12 +61,24 @@ const note = (history: ReturnType<typeof writeHistory>, stream: string, number: 
 const parked = async () => (await database.pool.query<object>('select name, stream, revision::integer from parked_stream order by name')).rows;
 
 const lock = lockNumber(prefix, { name: 'counting', version: 1 });
-const cutLeader = () =>
-  database.pool.query(
-    `select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted and objsubid = 1
-        and ((classid::bigint << 32) | objid::bigint) = $1::bigint and database = (select oid from pg_database where datname = current_database())`,
-    [lock],
-  );
+/** Loses its session in the middle of every third transaction, with rows written and neither checkpoint nor commit. */
+const interrupted = (consumer: Consumer): Consumer => {
+  let writes = 0;
+  return {
+    ...consumer,
+    begin: () => {
+      const batch = consumer.begin();
+      return {
+        ...batch,
+        write: async (client) => {
+          await batch.write(client);
+          writes += 1;
+          if (writes % 3 === 0) await client.query('select pg_terminate_backend(pg_backend_pid())');
+        },
+      };
+    },
+  };
+};
 
 describe('checkpoints', () => {
   it('scenario 6: checkpoints never run ahead of what was applied', async () => {
@@ -74,16 +86,15 @@ describe('checkpoints', () => {
     const positions: Position[] = [];
     for (let number = 0; number < 60; number += 1) positions.push(await note(history, `note-${number % 3}`, number));
     let ahead = 0;
-    // Every write looks at what the checkpoint says of the rows committed so far, then the leader is cut off at some of them.
+    // Every batch looks at what the checkpoint says of the rows committed so far.
     const consumers = startConsumers(database, store, {
-      consumers: [counting()],
+      consumers: [interrupted(counting())],
       codec,
       batchLimit: 5,
       onBatch: ({ checkpoints: [first] }) => {
         void database.pool.query<{ applied: number }>('select count(*)::integer as applied from applied_v1').then(({ rows }) => {
           if (rows[0]!.applied < positions.indexOf(first!.checkpoint!.position) + 1) ahead += 1;
         });
-        if (positions.indexOf(first!.checkpoint!.position) % 10 === 9) void cutLeader();
       },
     });
     await untilPassed(database, positions.at(-1)!, ['counting']);
