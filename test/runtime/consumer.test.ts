@@ -4,7 +4,7 @@ import Type from 'typebox';
 import type { EventStore, Position } from '../../src/event-store/event-store.ts';
 import { createCodec, defineEvent } from '../../src/kernel/codec.ts';
 import { readConsumerHealth } from '../../src/runtime/consumer-health.ts';
-import { HistoryMismatch, lockNumber } from '../../src/runtime/consumer-checkpoint.ts';
+import { HistoryMismatch } from '../../src/runtime/consumer-checkpoint.ts';
 import type { Consumer } from '../../src/runtime/consumer.ts';
 import { sagaProcessor } from '../../src/runtime/saga-processor.ts';
 import { createReads, productEvents } from '../../projections/index.ts';
@@ -60,7 +60,6 @@ const note = (history: ReturnType<typeof writeHistory>, stream: string, number: 
   history.appendRaw(stream, 'Noted', text === undefined ? { number } : { number, text }, { schema });
 const parked = async () => (await database.pool.query<object>('select name, stream, revision::integer from parked_stream order by name')).rows;
 
-const lock = lockNumber(prefix, { name: 'counting', version: 1 });
 /** Loses its session in the middle of every third transaction, with rows written and neither checkpoint nor commit. */
 const interrupted = (consumer: Consumer): Consumer => {
   let writes = 0;
