@@ -133,7 +133,8 @@ describe('the services of the compose file', () => {
 
   it('drain as a projector, and tell of a server that is gone', async () => {
     expect(await projector.stop()).toMatchObject({ code: 0 });
-    await exuvia.kill();
+    expect(await exuvia.stop()).toMatchObject({ code: 0 });
+    expect(await childrenIn(exuvia)).toEqual([]);
     expect(await exuvia.health()).toMatchObject({ code: 1, said: expect.stringMatching(/^exuvia: http:\/\/127\.0\.0\.1:\d+\/healthz does not answer: /) as string });
   });
 });
