@@ -4,7 +4,6 @@ import type { Authorizer, Grant, Operation } from './iam/authorizer.ts';
 import type { Caller } from './iam/caller.ts';
 import type { Position } from './event-store/event-store.ts';
 import { digestOf, sha256 } from './kernel/canonical.ts';
-import { derivedId, type Prefix } from './kernel/ids.ts';
 import type { CommandContext, Streams } from './runtime/streams.ts';
 
 export interface Core {
@@ -44,14 +43,3 @@ export const idempotencyOf = (caller: Caller, operation: string, parent: string,
   key: sha256(JSON.stringify([caller.actor.principalId, operation, parent, key])),
   input: digestOf(input),
 });
-
-/**
- * The id an idempotent creation uses: derived from its key, and never one that a fence has ended before it was
- * created, so that what the fence takes away stays away. (failure scenario 1)
- */
-export const unfencedId = async <P extends Prefix>(prefix: P, key: string, isFenced: (id: string) => Promise<boolean>): Promise<ReturnType<typeof derivedId<P>>> => {
-  for (let fenced = 0; ; fenced++) {
-    const id = derivedId(prefix, key, ...(fenced === 0 ? [] : [String(fenced)]));
-    if (!(await isFenced(id))) return id;
-  }
-};

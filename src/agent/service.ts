@@ -10,9 +10,10 @@ import { Refusal } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import { DeletionOwned } from '../kernel/work.ts';
 import { createSettlement } from '../namespace/settlement.ts';
-import { contextOf, idempotencyOf, unfencedId, withoutAudit, type Core } from '../core.ts';
+import { contextOf, withoutAudit, type Core } from '../core.ts';
+import { createOnce } from '../create-once.ts';
 import type { PageRequest } from '../runtime/reading.ts';
-import { WrongExpectedRevision, noStream, type Loaded } from '../runtime/streams.ts';
+import { WrongExpectedRevision, type Loaded } from '../runtime/streams.ts';
 import type { AgentEvent } from './messages.ts';
 import { agentNotFound, type PresentAgent } from './agent.ts';
 import type { CreateAgentInput, UpdateAgentInput } from './input.ts';
@@ -67,74 +68,56 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
       throw new Refusal('CREDENTIAL_GATEWAY_NOT_CONFIGURED', 'The Installation has no Credential Gateway');
   };
 
-  /** Its stream begins with a fence instead of a creation. */
-  const isFenced = async (agentId: string): Promise<boolean> => {
-    const { state, revision } = await streams.load(agents, agentId);
-    return state.phase === 'none' && revision !== noStream;
-  };
-
-  /** The Agent an earlier request made under the same key, authorized afresh; undefined when there is none. */
-  const replay = async (caller: Caller, at: AgentPlace, input: string): Promise<AgentView | undefined> => {
-    const { state } = await streams.load(agents, at.agentId);
-    if (state.phase === 'none') return undefined;
-    if (state.phase === 'present' && state.createdFrom !== input) throw new Refusal('RESOURCE_CONFLICT', 'The idempotency key was used for a different request');
-    await authorizer.require(caller, agentOperation('read', place(at)), [['read', place(at)]]);
-    if (state.phase !== 'present') throw new Refusal('RESOURCE_CONFLICT', 'The Agent made under this idempotency key was deleted since');
-    return agentView(state);
-  };
-
   const create: AgentService['create'] = async (caller, namespaceId, input, options = {}) => {
     const { idempotencyKey: keyInBody, ...content } = input;
-    const key = options.idempotencyKey ?? keyInBody;
+    const { name, configurationId, executionMode = 'embedded', backendId = null } = content;
     const collection = ref.collection('agent', namespaceId);
     assertSources(namespaceId, content);
     assertInitialWorkspace(content);
     const grant = await authorizer.require(caller, agentOperation('create', collection), [
       ['create', collection],
-      ['read', ref.in('configuration', namespaceId, content.configurationId)],
+      ['read', ref.in('configuration', namespaceId, configurationId)],
       ...actorPermissions(namespaceId, content),
     ]);
-    const idempotency = key === undefined ? undefined : idempotencyOf(caller, 'createAgent', namespaceId, key, content);
-    const agentId = idempotency === undefined ? newId('agt') : await unfencedId('agt', idempotency.key, isFenced);
-    const at = { namespaceId, agentId };
-    if (idempotency !== undefined) {
-      const known = await replay(caller, at, idempotency.input);
-      if (known !== undefined) return known;
-    }
-    assertNoFiles(content);
-    assertBackend(content.backendId);
-    assertGateway(content);
-    const context = contextOf(caller, agentOperation('create', place(at)), grant, idempotency === undefined ? {} : { idempotency });
-    const refersTo = [{ kind: 'configuration', id: content.configurationId }, ...sourceReferences(content)];
-    const empty = await streams.load(agents, agentId);
-    // Made meanwhile by a request with the same idempotency key.
-    if (empty.state.phase !== 'none') return create(caller, namespaceId, input, options);
     const settings: AgentSettings = {
       harnessAuth: content.harnessAuth ?? null,
       credentialSources: content.credentialSources ?? [],
       ...(content.plugins !== undefined && Object.keys(content.plugins).length > 0 && { plugins: content.plugins }),
       ...(content.pluginApprovers !== undefined && { pluginApprovers: content.pluginApprovers }),
     };
-    const decide = (servicePrincipalId: string): readonly AgentEvent[] => {
-      const { name, configurationId, executionMode = 'embedded', backendId = null } = content;
-      const data = { agentId, namespaceId, name, servicePrincipalId, configurationId, executionMode, backendId, settings };
-      const decision = agents.decider.decide(empty.state, { type: 'CreateAgent', data });
-      if (decision instanceof Refusal) throw decision;
-      return decision;
-    };
-    const servicePrincipalId = newId('spn');
-    streams.assertStorable(agents.codec, decide(servicePrincipalId));
-    await settlement.register(namespaceId, { type: 'AdmitResource', resource: { kind: 'agent', id: agentId }, name: content.name, refersTo }, withoutAudit(context), grant.guard);
-    const principal = await streams.execute(iam, '', { type: 'CreateServicePrincipal', servicePrincipalId, namespaceId, agentId }, withoutAudit(context));
-    const decided = decide(principal.state.principalOfAgent.get(agentId)!);
-    try {
-      const created = await streams.append(agents, empty, decided, { ...context, ...(await grant.guard()) });
-      await waitFor(created.lastPosition);
-      return agentView(created.state as PresentAgent);
-    } catch (error) {
-      if (error instanceof WrongExpectedRevision) return create(caller, namespaceId, input, options);
-      throw error;
-    }
+    return createOnce({
+      caller,
+      operation: 'createAgent',
+      parent: namespaceId,
+      key: options.idempotencyKey ?? keyInBody,
+      input: content,
+      prefix: 'agt',
+      kind: 'Agent',
+      load: (agentId) => streams.load(agents, agentId),
+      found: (state) => (state.phase === 'none' ? undefined : state.phase === 'present' ? { view: agentView(state), createdFrom: state.createdFrom } : {}),
+      assertReadable: (agentId) => authorizer.require(caller, agentOperation('read', place({ namespaceId, agentId })), [['read', place({ namespaceId, agentId })]]),
+      make: async (agentId, empty, idempotency) => {
+        assertNoFiles(content);
+        assertBackend(backendId);
+        assertGateway(content);
+        const context = contextOf(caller, agentOperation('create', place({ namespaceId, agentId })), grant, idempotency);
+        const decide = (servicePrincipalId: string): readonly AgentEvent[] => {
+          const data = { agentId, namespaceId, name, servicePrincipalId, configurationId, executionMode, backendId, settings };
+          const decision = agents.decider.decide(empty.state, { type: 'CreateAgent', data });
+          if (decision instanceof Refusal) throw decision;
+          return decision;
+        };
+        const servicePrincipalId = newId('spn');
+        streams.assertStorable(agents.codec, decide(servicePrincipalId));
+        const refersTo = [{ kind: 'configuration', id: configurationId }, ...sourceReferences(content)];
+        await settlement.register(namespaceId, { type: 'AdmitResource', resource: { kind: 'agent', id: agentId }, name, refersTo }, withoutAudit(context), grant.guard);
+        const principal = await streams.execute(iam, '', { type: 'CreateServicePrincipal', servicePrincipalId, namespaceId, agentId }, withoutAudit(context));
+        const decided = decide(principal.state.principalOfAgent.get(agentId)!);
+        const created = await streams.append(agents, empty, decided, { ...context, ...(await grant.guard()) });
+        await waitFor(created.lastPosition);
+        return agentView(created.state as PresentAgent);
+      },
+    });
   };
 
   /** One try of a change of the draft; undefined when the Agent moved meanwhile. */

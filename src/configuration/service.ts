@@ -3,13 +3,13 @@ import { configurations, iam, namespaces } from '../aggregates.ts';
 import { ref, type Operation, type Permission } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
 import { Refusal } from '../kernel/errors.ts';
-import { newId } from '../kernel/ids.ts';
 import { isUnreadable } from '../kernel/codec.ts';
 import type { RegisteredResource } from '../namespace/messages.ts';
 import { isRegistered } from '../namespace/namespace.ts';
 import { createSettlement } from '../namespace/settlement.ts';
-import { contextOf, idempotencyOf, unfencedId, withoutAudit, type Core } from '../core.ts';
-import { WrongExpectedRevision, noStream } from '../runtime/streams.ts';
+import { contextOf, withoutAudit, type Core } from '../core.ts';
+import { createOnce } from '../create-once.ts';
+import { WrongExpectedRevision } from '../runtime/streams.ts';
 import { configurationNotFound, type PresentConfiguration } from './configuration.ts';
 import { assertDocument } from './document.ts';
 import type { CreateConfigurationInput, SecretBindings, UpdateConfigurationInput } from './input.ts';
@@ -54,52 +54,35 @@ export const createConfigurationService = ({ core, reads }: { readonly core: Cor
     return { ...loaded, state };
   };
 
-  /** Its stream begins with a fence instead of a creation. */
-  const isFenced = async (configurationId: string): Promise<boolean> => {
-    const { state, revision } = await streams.load(configurations, configurationId);
-    return state.phase === 'none' && revision !== noStream;
-  };
-
-  const replay = async (caller: Caller, place: ConfigurationPlace, input: string): Promise<ConfigurationView | undefined> => {
-    const { state } = await streams.load(configurations, place.configurationId);
-    if (state.phase === 'none') return undefined;
-    const resource = ref.in('configuration', place.namespaceId, place.configurationId);
-    if (state.phase === 'present' && state.createdFrom !== input) throw new Refusal('RESOURCE_CONFLICT', 'The idempotency key was used for a different request');
-    await authorizer.require(caller, operation('read', resource), [['read', resource]]);
-    if (state.phase !== 'present') throw new Refusal('RESOURCE_CONFLICT', 'The Configuration made under this idempotency key was deleted since');
-    return configurationView(state);
-  };
-
   const create: ConfigurationService['create'] = async (caller, namespaceId, input, options = {}) => {
     const { idempotencyKey: keyInBody, ...content } = input;
-    const key = options.idempotencyKey ?? keyInBody;
     const collection = ref.collection('configuration', namespaceId);
     assertSecretBindings(namespaceId, content.secretBindings);
     assertDocument(content.values as Record<string, unknown>);
     const grant = await authorizer.require(caller, operation('create', collection), [['create', collection], ...operateOn(namespaceId, content.secretBindings)]);
-    const idempotency = key === undefined ? undefined : idempotencyOf(caller, 'createConfiguration', namespaceId, key, content);
-    const configurationId = idempotency === undefined ? newId('cfg') : await unfencedId('cfg', idempotency.key, isFenced);
-    if (idempotency !== undefined) {
-      const known = await replay(caller, { namespaceId, configurationId }, idempotency.input);
-      if (known !== undefined) return known;
-    }
-    const resource = ref.in('configuration', namespaceId, configurationId);
-    const context = contextOf(caller, operation('create', resource), grant, idempotency === undefined ? {} : { idempotency });
-    const refersTo = referencesOf(content.secretBindings);
-    const loaded = await streams.load(configurations, configurationId);
-    // Made meanwhile by a request with the same idempotency key.
-    if (loaded.state.phase !== 'none') return create(caller, namespaceId, input, options);
-    await settlement.register(namespaceId, { type: 'AdmitResource', resource: { kind: 'configuration', id: configurationId }, refersTo }, withoutAudit(context), grant.guard);
-    const decision = configurations.decider.decide(loaded.state, { type: 'CreateConfiguration', configurationId, namespaceId, settings: settingsOf(content) });
-    try {
-      if (decision instanceof Refusal) throw decision;
-      const created = await streams.append(configurations, loaded, decision, { ...context, ...(await grant.guard()) });
-      await waitFor(created.lastPosition);
-      return configurationView(created.state as PresentConfiguration);
-    } catch (error) {
-      if (error instanceof WrongExpectedRevision) return create(caller, namespaceId, input, options);
-      throw error;
-    }
+    const place = (configurationId: string) => ref.in('configuration', namespaceId, configurationId);
+    return createOnce({
+      caller,
+      operation: 'createConfiguration',
+      parent: namespaceId,
+      key: options.idempotencyKey ?? keyInBody,
+      input: content,
+      prefix: 'cfg',
+      kind: 'Configuration',
+      load: (configurationId) => streams.load(configurations, configurationId),
+      found: (state) => (state.phase === 'none' ? undefined : state.phase === 'present' ? { view: configurationView(state), createdFrom: state.createdFrom } : {}),
+      assertReadable: (configurationId) => authorizer.require(caller, operation('read', place(configurationId)), [['read', place(configurationId)]]),
+      make: async (configurationId, empty, idempotency) => {
+        const context = contextOf(caller, operation('create', place(configurationId)), grant, idempotency);
+        const admitted = { type: 'AdmitResource', resource: { kind: 'configuration', id: configurationId }, refersTo: referencesOf(content.secretBindings) } as const;
+        await settlement.register(namespaceId, admitted, withoutAudit(context), grant.guard);
+        const decision = configurations.decider.decide(empty.state, { type: 'CreateConfiguration', configurationId, namespaceId, settings: settingsOf(content) });
+        if (decision instanceof Refusal) throw decision;
+        const created = await streams.append(configurations, empty, decision, { ...context, ...(await grant.guard()) });
+        await waitFor(created.lastPosition);
+        return configurationView(created.state as PresentConfiguration);
+      },
+    });
   };
 
   return {

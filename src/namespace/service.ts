@@ -7,10 +7,10 @@ import { evaluate } from '../iam/evaluate.ts';
 import { visibleTo } from '../iam/visibility.ts';
 import { NameTaken } from '../installation/register.ts';
 import { Refusal } from '../kernel/errors.ts';
-import { newId } from '../kernel/ids.ts';
 import { DeletionOwned } from '../kernel/work.ts';
-import { contextOf, idempotencyOf, unfencedId, withoutAudit, type Core } from '../core.ts';
-import { WrongExpectedRevision, noStream, type CommandContext } from '../runtime/streams.ts';
+import { contextOf, withoutAudit, type Core } from '../core.ts';
+import { createOnce } from '../create-once.ts';
+import type { CommandContext } from '../runtime/streams.ts';
 import type { CreateNamespaceInput } from './input.ts';
 import type { NamespaceState } from './namespace.ts';
 import { createSettlement, politely } from './settlement.ts';
@@ -61,13 +61,7 @@ export const createNamespaceService = ({ core, reads, installationId }: { readon
     return view;
   };
 
-  /** Its stream begins with a fence instead of a creation. */
-  const isFenced = async (namespaceId: string): Promise<boolean> => {
-    const { state, revision } = await streams.load(namespaces, namespaceId);
-    return state.status === 'absent' && revision !== noStream;
-  };
-
-  const create: NamespaceService['create'] = async (caller, input, options = {}) => {
+  const create: NamespaceService['create'] = async (caller, input, { idempotencyKey } = {}) => {
     const creating = operation('create', collection);
     const permissions = [['create', collection] as const];
     const grant = await authorizer.require(
@@ -76,32 +70,31 @@ export const createNamespaceService = ({ core, reads, installationId }: { readon
       input.existingNamespace === undefined ? permissions : [...permissions, ['administer', ref.installation(installationId)]],
     );
     if (input.existingNamespace !== undefined) throw new Refusal('RESOURCE_CONFLICT', 'Compute cannot adopt an existing Namespace');
-    const idempotency = options.idempotencyKey === undefined ? undefined : idempotencyOf(caller, 'createNamespace', installationId, options.idempotencyKey, input);
-    const namespaceId = idempotency === undefined ? newId('ns') : await unfencedId('ns', idempotency.key, isFenced);
-    if (idempotency !== undefined) {
-      const { state } = await streams.load(namespaces, namespaceId);
-      if (state.status !== 'absent') {
-        if (state.createdFrom !== idempotency.input) throw new Refusal('RESOURCE_CONFLICT', 'The idempotency key was used for a different request');
-        await authorizer.require(caller, operation('read', ref.namespace(namespaceId)), [['read', ref.namespace(namespaceId)]]);
-        if (state.status === 'removed') throw new Refusal('RESOURCE_CONFLICT', 'The Namespace made under this idempotency key was deleted since');
-        return present(namespaceId, state);
-      }
-    }
-    const context = contextOf(caller, operation('create', ref.namespace(namespaceId)), grant, idempotency === undefined ? {} : { idempotency });
-    const empty = await streams.load(namespaces, namespaceId);
-    // Made meanwhile by a request with the same idempotency key.
-    if (empty.state.status !== 'absent') return create(caller, input, options);
-    await takeName(namespaceId, input.name, context, grant.guard);
-    const decision = namespaces.decider.decide(empty.state, { type: 'CreateNamespace', namespaceId, name: input.name });
-    if (decision instanceof Refusal) throw decision;
-    try {
-      const created = await streams.append(namespaces, empty, decision, { ...context, ...(await grant.guard()) });
-      await waitFor(created.lastPosition, { work: true });
-      return present(namespaceId, created.state);
-    } catch (error) {
-      if (error instanceof WrongExpectedRevision) return create(caller, input, options);
-      throw error;
-    }
+    return createOnce({
+      caller,
+      operation: 'createNamespace',
+      parent: installationId,
+      key: idempotencyKey,
+      input,
+      prefix: 'ns',
+      kind: 'Namespace',
+      load: (namespaceId) => streams.load(namespaces, namespaceId),
+      found: (state, namespaceId) => {
+        if (state.status === 'absent') return undefined;
+        const view = namespaceView(namespaceId, state);
+        return { createdFrom: state.createdFrom, ...(view !== undefined && { view }) };
+      },
+      assertReadable: (namespaceId) => authorizer.require(caller, operation('read', ref.namespace(namespaceId)), [['read', ref.namespace(namespaceId)]]),
+      make: async (namespaceId, empty, idempotency) => {
+        const context = contextOf(caller, operation('create', ref.namespace(namespaceId)), grant, idempotency);
+        await takeName(namespaceId, input.name, context, grant.guard);
+        const decision = namespaces.decider.decide(empty.state, { type: 'CreateNamespace', namespaceId, name: input.name });
+        if (decision instanceof Refusal) throw decision;
+        const created = await streams.append(namespaces, empty, decision, { ...context, ...(await grant.guard()) });
+        await waitFor(created.lastPosition, { work: true });
+        return present(namespaceId, created.state);
+      },
+    });
   };
 
   return {
