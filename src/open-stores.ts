@@ -10,10 +10,15 @@ import type { Config } from './config.ts';
 import { StoreUnavailable, type EventStore } from './event-store/event-store.ts';
 import { createPostgresEventStore } from './event-store/postgres.ts';
 import { Fault } from './kernel/errors.ts';
-import { startEmbedded } from './postgres/embedded.ts';
+import { createDatabaseClock } from './postgres/clock.ts';
+import { findEmbedded, startEmbedded } from './postgres/embedded.ts';
 import { lockFolder } from './postgres/folder-lock.ts';
 import { migrate } from './postgres/migrate.ts';
 import { openPool } from './postgres/pool.ts';
+import { createStoreIdentityRow, findInstallation } from './postgres/store-identity-row.ts';
+import type { Clock } from './runtime/clock.ts';
+import { createStreams, type Streams } from './runtime/streams.ts';
+import { createRecognition } from './store-identity/recognition.ts';
 import type { Log } from './telemetry/logger.ts';
 
 export interface Database {
@@ -90,6 +95,40 @@ export const openEventStore = async (url: string, stack: AsyncDisposableStack, d
     throw new Fault(`${name} cannot be reached`, { cause: error });
   });
   return store;
+};
+
+export const prefixOf = (installationId: string): string => `${installationId}.`;
+
+/** Streams of one Installation, by the clock of a database. */
+export const openStreams = async (store: EventStore, { pool }: Database, installationId: string, stack: AsyncDisposableStack): Promise<{ readonly streams: Streams; readonly clock: Clock }> => {
+  const clock = await createDatabaseClock(pool);
+  stack.defer(() => clock.close());
+  return { streams: createStreams({ store, clock, prefix: prefixOf(installationId) }), clock };
+};
+
+export interface HostStores {
+  readonly database: Database;
+  readonly store: EventStore;
+  readonly installationId: string;
+  readonly streams: Streams;
+  readonly clock: Clock;
+}
+
+/**
+ * What a command of the operator works on: the stores of the settings beside the server that runs on them or, while none
+ * runs, by themselves, with the embedded database started for as long as the stack lasts.
+ * @throws Fault for stores that cannot be reached, hold no Installation, or do not know each other
+ */
+export const openHostStores = async (config: Config, log: Log, stack: AsyncDisposableStack): Promise<HostStores> => {
+  const running = config.databaseUrl ?? (await findEmbedded(config.dataDir));
+  const database = running === undefined ? await openDatabase(config, log, stack) : await openDatabaseAt(running, stack, { max: 2, name: `The database of ${config.dataDir}` });
+  const installationId = await findInstallation(database.pool);
+  if (installationId === undefined) throw new Fault('There is no Installation yet: start the server first');
+  const store = await openEventStore(config.eventstoreUrl ?? database.url, stack, database);
+  const opened = await openStreams(store, database, installationId, stack);
+  const recognition = createRecognition({ streams: opened.streams, store, row: createStoreIdentityRow(database.pool), installationId, onWentBack: async () => {} });
+  await recognition.check();
+  return { database, store, installationId, ...opened };
 };
 
 /** Where the Compute driver of this host keeps its Agents. */

@@ -4,10 +4,10 @@ import { anyInstallation, survey } from '../event-store/chain.ts';
 import { copyEvents } from '../event-store/copy.ts';
 import { StoreUnavailable, type EventStore } from '../event-store/event-store.ts';
 import { Fault } from '../kernel/errors.ts';
-import { openDatabase, openDatabaseAt, openEventStore } from '../open-stores.ts';
+import { openDatabase, openDatabaseAt, openEventStore, openStreams, prefixOf } from '../open-stores.ts';
 import { findInstallation } from '../postgres/store-identity-row.ts';
 import { createLogger } from '../telemetry/logger.ts';
-import { holdConsumers, openStreams, prefixOf, rebuildAll, say } from './rebuild.ts';
+import { holdConsumers, rebuildAll, say } from './rebuild.ts';
 
 export interface EventsCopyOptions {
   /** `esdb://…` or `postgresql://…`; without it the event store of the settings, embedded or not. */

@@ -8,23 +8,13 @@ import { everyEvent } from '../event-store/chain.ts';
 import type { EventStore } from '../event-store/event-store.ts';
 import { systemContext } from '../installation/bootstrap.ts';
 import { Fault } from '../kernel/errors.ts';
-import type { Database } from '../open-stores.ts';
-import { createDatabaseClock } from '../postgres/clock.ts';
+import { prefixOf, type Database } from '../open-stores.ts';
 import { openClient } from '../postgres/pool.ts';
 import { adoptHistory } from '../postgres/store-identity-row.ts';
 import { lockConsumers, resetConsumers, runConsumersTo } from '../runtime/consumer-reset.ts';
-import { createStreams, type Streams } from '../runtime/streams.ts';
+import type { Streams } from '../runtime/streams.ts';
 
 export const say = (line: string): void => void process.stdout.write(`${line}\n`);
-
-export const prefixOf = (installationId: string): string => `${installationId}.`;
-
-/** Streams of one Installation, by the clock of a database. */
-export const openStreams = async (store: EventStore, { pool }: Database, installationId: string, stack: AsyncDisposableStack): Promise<{ readonly streams: Streams; readonly now: () => number }> => {
-  const clock = await createDatabaseClock(pool);
-  stack.defer(() => clock.close());
-  return { streams: createStreams({ store, clock, prefix: prefixOf(installationId) }), now: clock.now };
-};
 
 /** A connection that keeps every server from leading the consumers of these Installations. @throws Fault when one does */
 export const holdConsumers = async ({ url }: Database, installationIds: readonly string[], stack: AsyncDisposableStack): Promise<Client> => {

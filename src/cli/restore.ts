@@ -9,13 +9,13 @@ import { createOperator } from '../iam/operator.ts';
 import type { Policy } from '../iam/policy.ts';
 import { writePrivately } from '../installation/bootstrap.ts';
 import { Fault } from '../kernel/errors.ts';
-import { openDatabase, openEventStore, runningAgents } from '../open-stores.ts';
+import { openDatabase, openEventStore, openStreams, runningAgents } from '../open-stores.ts';
 import { createKeyRows } from '../postgres/private-rows.ts';
 import { findInstallation } from '../postgres/store-identity-row.ts';
 import { readDerived } from '../runtime/consumer-reset.ts';
 import type { Streams } from '../runtime/streams.ts';
 import { createLogger } from '../telemetry/logger.ts';
-import { holdConsumers, openStreams, rebuildAll, say } from './rebuild.ts';
+import { holdConsumers, rebuildAll, say } from './rebuild.ts';
 
 export interface RestoreOptions {
   /** Goes on without asking. */
@@ -78,11 +78,11 @@ export const restore = async ({ yes = false, installation }: RestoreOptions): Pr
   const history = found.get(installationId);
   if (history?.broken !== undefined) throw history.broken;
   const held = await holdConsumers(database, [installationId, ...(own === undefined ? [] : [own])], stack);
-  const { streams, now } = await openStreams(store, database, installationId, stack);
+  const { streams, clock } = await openStreams(store, database, installationId, stack);
   const keyRows = createKeyRows(database.pool);
   const keyFile = join(config.dataDir, 'service-key.json');
   const { state: policy } = await streams.load(iam, '');
-  const needsKey = policy.installation !== null && !(await hasUsableKey(policy, keyRows, now()));
+  const needsKey = policy.installation !== null && !(await hasUsableKey(policy, keyRows, clock.now()));
   const derived = await readDerived(held);
   const strangers = await withoutHistory(config, streams);
 
@@ -102,7 +102,7 @@ export const restore = async ({ yes = false, installation }: RestoreOptions): Pr
   if (needsKey) {
     const { servicePrincipalId } = policy.installation.servicePrincipal;
     const name = 'restored-admin';
-    const operator = createOperator({ streams, keyRows, clock: { now }, installationId });
+    const operator = createOperator({ streams, keyRows, clock, installationId });
     const { keyId: id, text: key, expiresAt } = await operator.issueKey(servicePrincipalId, { name, lifetimeMs: keyLifetimeMs });
     await writePrivately(keyFile, { data: { id, servicePrincipalId, name, expiresAt, key }, meta: { installationId } });
     say(`A new service key is in ${keyFile}`);

@@ -15,7 +15,7 @@ import pg from 'pg';
 import { Fault } from '../kernel/errors.ts';
 import { environment, install, own, packagedBinaries, type Installation } from './binaries.ts';
 import { lockFolder } from './folder-lock.ts';
-import { clearPostmaster, socketFolderPrefix } from './postmaster.ts';
+import { clearPostmaster, socketFolderOf, socketFolderPrefix } from './postmaster.ts';
 
 const major = 18;
 /** The name of the role and of the database. */
@@ -90,7 +90,7 @@ export const startEmbedded = async ({
   const unlock = await lockFolder(folder);
   try {
     const installation = await install(binaries, folder);
-    const cluster = await prepareCluster(installation, join(folder, `postgres-${major}`));
+    const cluster = await prepareCluster(installation, homeIn(folder));
     const server = await run(installation, cluster, { ...defaults, ...settings }, log);
     await createDatabase(server.url).catch(async (error: unknown) => {
       await server.stop();
@@ -104,6 +104,18 @@ export const startEmbedded = async ({
   }
 };
 
+/** The connection string of the server that another process runs on a data folder; undefined when none takes connections there. */
+export const findEmbedded = async (dataDir: string): Promise<string | undefined> => {
+  const home = homeIn(await realpath(dataDir).catch(() => dataDir));
+  const socketFolder = await socketFolderOf(dataIn(home));
+  return socketFolder === undefined ? undefined : urlOf(await readFile(passwordFileIn(home), 'utf8'), socketFolder);
+};
+
+const homeIn = (folder: string): string => join(folder, `postgres-${major}`);
+const dataIn = (home: string): string => join(home, 'data');
+const passwordFileIn = (home: string): string => join(home, 'password');
+const urlOf = (password: string, socketFolder: string): string => `postgresql://${name}:${password}@/${name}?host=${encodeURIComponent(socketFolder)}`;
+
 interface Cluster {
   /** The data directory, ready to be served. */
   readonly data: string;
@@ -112,8 +124,7 @@ interface Cluster {
 
 /** Makes the cluster on first use; a run that was interrupted is begun again. */
 const prepareCluster = async (installation: Installation, home: string): Promise<Cluster> => {
-  const data = join(home, 'data');
-  const passwordFile = join(home, 'password');
+  const [data, passwordFile] = [dataIn(home), passwordFileIn(home)];
   await mkdir(home, { recursive: true, mode: 0o700 });
   if (installation.owner !== undefined) await own(home, installation.owner);
   await clearPostmaster(data);
@@ -163,8 +174,7 @@ const run = async (
     await stop();
     throw new Fault(`PostgreSQL did not start on ${data}: ${tail()}`);
   }
-  const host = encodeURIComponent(socketFolder);
-  return { url: `postgresql://${name}:${password}@/${name}?host=${host}`, ended, stop };
+  return { url: urlOf(password, socketFolder), ended, stop };
 };
 
 /** Starts a program in a session of its own, so that Ctrl-C is not for it, and keeps the last lines it writes. */

@@ -18,15 +18,27 @@ const immediateShutdownMs = 10_000;
  * an orphan. Throws a Fault when it does not end.
  */
 export const clearPostmaster = async (data: string): Promise<void> => {
-  const file = join(data, 'postmaster.pid');
-  const [pidLine = '', , , , socketFolder = ''] = (await readFile(file, 'utf8').catch(whenMissing)).split('\n');
-  const pid = Number(pidLine);
+  const { pid, socketFolder } = await readPostmaster(data);
   if (!(pid > 0)) return;
   if (await serves(pid, data)) await end(pid, data);
   // The number now belongs to a stranger, as after the restart of a container; PostgreSQL would take it for a server.
-  else if (isAlive(pid)) await rm(file, { force: true });
+  else if (isAlive(pid)) await rm(fileOf(data), { force: true });
   if (socketFolder.startsWith(socketFolderPrefix) && basename(socketFolder) !== '')
     await rm(socketFolder, { recursive: true, force: true });
+};
+
+/** The socket folder of the server that runs on `data` and takes connections; undefined when there is none. */
+export const socketFolderOf = async (data: string): Promise<string | undefined> => {
+  const { pid, socketFolder, status } = await readPostmaster(data);
+  return status === 'ready' && (await serves(pid, data)) ? socketFolder : undefined;
+};
+
+const fileOf = (data: string): string => join(data, 'postmaster.pid');
+
+/** The number is 0 where there is no file. */
+const readPostmaster = async (data: string) => {
+  const [pid = '', , , , socketFolder = '', , , status = ''] = (await readFile(fileOf(data), 'utf8').catch(whenMissing)).split('\n');
+  return { pid: Number(pid), socketFolder, status: status.trim() };
 };
 
 const whenMissing = (error: NodeJS.ErrnoException): string => {

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { packagedBinaries } from '../../src/postgres/binaries.ts';
-import { startEmbedded } from '../../src/postgres/embedded.ts';
+import { findEmbedded, startEmbedded } from '../../src/postgres/embedded.ts';
 import { openClient } from '../../src/postgres/pool.ts';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -103,6 +103,15 @@ describe('an embedded server', () => {
     }
     const second = await startEmbedded({ dataDir });
     await expectMemory(second.url).finally(second.stop);
+  });
+
+  it('is found by its data folder while it runs, and only then', async () => {
+    expect(await findEmbedded(join(folder, 'nothing'))).toBeUndefined();
+    const server = await serve(folder);
+    expect(await findEmbedded(folder)).toBe(server.url);
+    await remember((await findEmbedded(folder))!);
+    await server.stop();
+    expect(await findEmbedded(folder)).toBeUndefined();
   });
 
   it('refuses a second start on its folder in one sentence and goes on serving', async () => {
