@@ -1,7 +1,7 @@
 /** The one evaluator of permissions: pure, deny by default, exact permission on exact resource. (iam-auth-audit 2.2, 2.4) */
 import type { ResourceKind, ResourceRef } from '../kernel/event.ts';
-import type { AccessBinding, Restriction } from './messages.ts';
-import type { Identity, Policy } from './policy.ts';
+import type { AccessBinding } from './messages.ts';
+import { bindingPlace, membershipKey, restrictionPlace, type Identity, type Policy } from './policy.ts';
 
 export type Action = 'create' | 'read' | 'update' | 'delete' | 'deploy' | 'operate' | 'administer';
 
@@ -9,8 +9,12 @@ export interface Verdict {
   readonly allowed: boolean;
   /** For the audit record only; callers see one generic message. */
   readonly reason: string;
+  /** What was found on the way to the verdict, each list sorted and without repetition. */
   readonly evidence: {
     readonly identityId: string;
+    /** The Groups that count for this reference. */
+    readonly groupIds: readonly string[];
+    /** Bindings that grant exactly this permission, and their Roles. */
     readonly bindingIds: readonly string[];
     readonly roleIds: readonly string[];
     readonly restrictionIds: readonly string[];
@@ -20,74 +24,73 @@ export interface Verdict {
 /** Kinds whose references always name their Namespace. */
 const namespaced = new Set<ResourceKind>(['configuration', 'secret', 'service_account', 'credential_source', 'agent', 'agent_revision']);
 
-const deny = (identityId: string, reason: string, restrictionIds: readonly string[] = []): Verdict => ({
+const none: readonly string[] = [];
+
+const deny = (identityId: string, reason: string, evidence: Partial<Verdict['evidence']> = {}): Verdict => ({
   allowed: false,
   reason,
-  evidence: { identityId, bindingIds: [], roleIds: [], restrictionIds },
+  evidence: { identityId, groupIds: none, bindingIds: none, roleIds: none, restrictionIds: none, ...evidence },
 });
 
-const bindingMatches = (binding: AccessBinding, resource: ResourceRef): boolean =>
-  (binding.namespaceId === undefined || binding.namespaceId === resource.namespaceId) &&
-  (binding.resourceKind === undefined || (binding.resourceKind === resource.kind && binding.resourceId === resource.id));
-
-const restrictionMatches = (restriction: Restriction, action: Action, resource: ResourceRef): boolean =>
-  restriction.action === action &&
-  restriction.resourceKind === resource.kind &&
-  (restriction.namespaceId === undefined || restriction.namespaceId === resource.namespaceId) &&
-  (restriction.resourceId === undefined || restriction.resourceId === resource.id);
-
-/** A binding is consistent when its Role exists and belongs to the Installation or to the binding's Namespace. */
-const consistent = (policy: Policy, binding: AccessBinding): boolean => {
-  const role = policy.roles.get(binding.roleId);
-  return role !== undefined && (role.namespaceId === undefined || role.namespaceId === binding.namespaceId);
+const isMalformed = ({ kind, id, namespaceId }: ResourceRef): boolean => {
+  if (namespaced.has(kind)) return namespaceId === undefined;
+  if (kind === 'installation') return namespaceId !== undefined;
+  return kind === 'namespace' && namespaceId !== undefined && namespaceId !== id;
 };
 
-/** Whether the whole policy is sound; an inconsistent one denies everything. (AZ-203) */
-const soundPolicies = new WeakMap<Policy['bindings'], { roles: Policy['roles']; sound: boolean }>();
-const isSound = (policy: Policy): boolean => {
-  const known = soundPolicies.get(policy.bindings);
-  if (known !== undefined && known.roles === policy.roles) return known.sound;
-  const sound = policy.bindings.every((binding) => consistent(policy, binding));
-  soundPolicies.set(policy.bindings, { roles: policy.roles, sound });
-  return sound;
+/** Groups of a human whose membership holds everywhere or in the reference's Namespace. */
+const groupsFor = (policy: Policy, { id, kind }: Identity, { namespaceId }: ResourceRef): readonly string[] => {
+  const groupIds = kind === 'principal' ? policy.groupsOfPrincipal.get(id) : undefined;
+  if (groupIds === undefined) return none;
+  const counts = (groupId: string): boolean => {
+    const place = policy.memberships.get(membershipKey({ groupId, principalId: id }))?.namespaceId;
+    return place === undefined || place === namespaceId;
+  };
+  return groupIds.toArray().filter(counts).sort();
 };
 
-const inScope = (identity: Identity, resource: ResourceRef): boolean =>
-  identity.namespaceId === undefined || identity.namespaceId === resource.namespaceId;
+/** The scopes that cover a reference: everything, its Namespace, the resource in any Namespace, and the resource there. */
+const scopesOf = ({ kind, id, namespaceId }: ResourceRef) => {
+  const wide = [{}, { resourceKind: kind, resourceId: id }];
+  return namespaceId === undefined ? wide : [...wide, { namespaceId }, { namespaceId, resourceKind: kind, resourceId: id }];
+};
+
+/** Bindings of these subjects that cover the reference and whose Role holds exactly this permission. */
+const bindingsFor = (policy: Policy, subjects: readonly (readonly [AccessBinding['subjectKind'], string])[], action: Action, resource: ResourceRef): readonly AccessBinding[] => {
+  const scopes = scopesOf(resource);
+  const ids = subjects.flatMap(([subjectKind, subjectId]) => scopes.flatMap((scope) => policy.bindingsByPlace.get(bindingPlace(subjectKind, subjectId, scope))?.toArray() ?? none));
+  return ids
+    .map((bindingId) => policy.bindings.get(bindingId)!)
+    .filter(({ roleId }) => policy.roles.get(roleId)!.permissions.some((permission) => permission.action === action && permission.resourceKind === resource.kind));
+};
+
+const restrictionsFor = (policy: Policy, action: Action, resource: ResourceRef): readonly string[] => {
+  const { kind, id, namespaceId } = resource;
+  const wide = [{}, { resourceId: id }];
+  const scopes = namespaceId === undefined ? wide : [...wide, { namespaceId }, { namespaceId, resourceId: id }];
+  return scopes.flatMap((scope) => policy.restrictionsByPlace.get(restrictionPlace(action, kind, scope))?.toArray() ?? none).sort();
+};
 
 /**
  * Judges one permission on one reference. A Namespace's reference carries its own id as Namespace; a
  * collection reference (for `create`) carries the child kind with the Namespace's id as id.
  */
 export const evaluate = (policy: Policy, identityId: string, action: Action, resource: ResourceRef): Verdict => {
-  if (!isSound(policy)) return deny(identityId, 'The policy is inconsistent');
+  if (!policy.breaches.isEmpty()) return deny(identityId, 'The policy is inconsistent');
+  if (isMalformed(resource)) return deny(identityId, 'The reference is malformed');
   const identity = policy.identities.get(identityId);
   if (identity === undefined) return deny(identityId, 'The identity is unknown');
-  if (namespaced.has(resource.kind) && resource.namespaceId === undefined) return deny(identityId, 'The reference names no Namespace');
-  if (!inScope(identity, resource)) return deny(identityId, 'The identity belongs to another scope');
-  const bindings = (policy.bindingsBySubject.get(identityId)?.toArray() ?? [])
-    .map((bindingId) => policy.bindings.get(bindingId)!)
-    .filter(
-      (binding) =>
-        bindingMatches(binding, resource) &&
-        policy.roles.get(binding.roleId)!.permissions.some((permission) => permission.action === action && permission.resourceKind === resource.kind),
-    );
-  if (bindings.length === 0) return deny(identityId, 'No explicit grant in scope');
-  const restrictionIds = policy.restrictions
-    .valueSeq()
-    .filter((restriction) => restrictionMatches(restriction, action, resource))
-    .map(({ restrictionId }) => restrictionId)
-    .toArray()
-    .sort();
-  if (restrictionIds.length > 0) return deny(identityId, 'A Restriction applies', restrictionIds);
-  return {
-    allowed: true,
-    reason: 'Granted',
-    evidence: {
-      identityId,
-      bindingIds: bindings.map(({ bindingId }) => bindingId).sort(),
-      roleIds: [...new Set(bindings.map(({ roleId }) => roleId))].sort(),
-      restrictionIds: [],
-    },
+  if (policy.ambiguous.has(identityId)) return deny(identityId, 'The identity is ambiguous');
+  if (identity.namespaceId !== undefined && identity.namespaceId !== resource.namespaceId) return deny(identityId, 'The identity belongs to another scope');
+  const groupIds = groupsFor(policy, identity, resource);
+  const bindings = bindingsFor(policy, [['identity', identityId], ...groupIds.map((groupId) => ['group', groupId] as const)], action, resource);
+  if (bindings.length === 0) return deny(identityId, 'No explicit grant in scope', { groupIds });
+  const found = {
+    groupIds,
+    bindingIds: bindings.map(({ bindingId }) => bindingId).sort(),
+    roleIds: [...new Set(bindings.map(({ roleId }) => roleId))].sort(),
+    restrictionIds: restrictionsFor(policy, action, resource),
   };
+  if (found.restrictionIds.length > 0) return deny(identityId, 'A Restriction applies', found);
+  return { allowed: true, reason: 'Granted', evidence: { identityId, ...found } };
 };

@@ -1,8 +1,9 @@
 /** The decider of the `iam` stream: one stream decides policy, so two administrators cannot pass each other. (failure scenario 3) */
 import type { Decider, Decision } from '../kernel/decider.ts';
 import { Refusal } from '../kernel/errors.ts';
-import type { AccessBinding, IamEvent, InstallationBootstrapped, Restriction, Role, ServiceKey } from './messages.ts';
-import { bindingsNaming, evolvePolicy, noPolicy, restrictionsNaming, type Policy } from './policy.ts';
+import type { AccessBinding, Group, IamEvent, InstallationBootstrapped, Restriction, Role, ServiceKey } from './messages.ts';
+import { accountKey, bindingsNaming, bindingsOf, evolvePolicy, membersOf, membershipKey, noPolicy, restrictionsNaming, type Policy } from './policy.ts';
+import { breachOfBinding, breachOfMembership, breachOfRestriction, breachOfRole, type Breach } from './rules.ts';
 
 export type IamCommand =
   | { readonly type: 'BootstrapInstallation'; readonly data: InstallationBootstrapped['data'] }
@@ -15,6 +16,10 @@ export type IamCommand =
   | { readonly type: 'DeleteAccessBinding'; readonly bindingId: string }
   | { readonly type: 'CreateRestriction'; readonly restriction: Restriction }
   | { readonly type: 'DeleteRestriction'; readonly restrictionId: string }
+  | { readonly type: 'CreateGroup'; readonly group: Group }
+  | { readonly type: 'DeleteGroup'; readonly groupId: string }
+  | { readonly type: 'CreateGroupMembership'; readonly groupId: string; readonly principalId: string }
+  | { readonly type: 'DeleteGroupMembership'; readonly groupId: string; readonly principalId: string }
   | { readonly type: 'IssueServiceKey'; readonly key: ServiceKey }
   | { readonly type: 'RevokeServiceKey'; readonly keyId: string }
   | {
@@ -30,60 +35,92 @@ export type IamCommand =
 const invalid = (path: string, message: string): Refusal => new Refusal('INVALID_REQUEST', message, { details: [{ path, code: 'INVALID_VALUE' }] });
 const notFound = (what: string): Refusal => new Refusal('NOT_FOUND', `The ${what} was not found`);
 
-const decideBinding = (policy: Policy, binding: AccessBinding): Decision<IamEvent> => {
-  const subject = policy.identities.get(binding.subjectId);
-  const role = policy.roles.get(binding.roleId);
-  if (subject === undefined || (subject.namespaceId !== undefined && subject.namespaceId !== binding.namespaceId))
-    return invalid('/subjectId', 'The subject cannot be bound here');
-  if (role === undefined || (role.namespaceId !== undefined && role.namespaceId !== binding.namespaceId))
-    return invalid('/roleId', 'The Role cannot be bound here');
-  if ((binding.resourceKind === undefined) !== (binding.resourceId === undefined))
-    return invalid('/resourceId', 'A binding names both kind and id of its target, or neither');
-  if (binding.resourceId !== undefined && policy.removed.has(binding.resourceId)) return invalid('/resourceId', 'The target is gone');
-  return [{ type: 'AccessBindingCreated', data: binding }];
+const conflict = (message: string): Refusal => new Refusal('RESOURCE_CONFLICT', message);
+
+/** Creates what is new, keeps every rule, and has its place among what is not gone. */
+const decideCreation = (policy: Policy, exists: boolean, namespaceId: string | undefined, breach: Breach | undefined, created: IamEvent): Decision<IamEvent> => {
+  if (exists) return conflict('The id is in use');
+  if (breach !== undefined) return invalid(breach.path, breach.message);
+  if (namespaceId !== undefined && policy.removed.has(namespaceId)) return invalid('/namespaceId', 'The Namespace is gone');
+  return [created];
 };
+
+const unbind = ({ bindingId, namespaceId }: AccessBinding): IamEvent => ({ type: 'AccessBindingDeleted', data: { bindingId, ...(namespaceId !== undefined && { namespaceId }) } });
 
 const decide = (policy: Policy, command: IamCommand): Decision<IamEvent> => {
   if (command.type === 'BootstrapInstallation')
     return policy.installation === null
       ? [{ type: 'InstallationBootstrapped', data: command.data }]
-      : new Refusal('RESOURCE_CONFLICT', 'The Installation exists already');
+      : conflict('The Installation exists already');
   switch (command.type) {
     case 'CreatePrincipal': {
       const { type: _, ...data } = command;
-      return policy.identities.has(data.principalId) ? [] : [{ type: 'PrincipalCreated', data }];
+      if (policy.identities.has(data.principalId)) return [];
+      return policy.principalOfAccount.has(accountKey(data)) ? conflict('The account has a principal already') : [{ type: 'PrincipalCreated', data }];
     }
     case 'CreateServicePrincipal': {
       const { type: _, ...data } = command;
       const known = policy.identities.has(data.servicePrincipalId) || (data.agentId !== undefined && policy.principalOfAgent.has(data.agentId));
-      return known ? [] : [{ type: 'ServicePrincipalCreated', data }];
+      if (known) return [];
+      if (data.agentId !== undefined && data.namespaceId === undefined) return invalid('/namespaceId', 'The principal of an Agent belongs to a Namespace');
+      return [{ type: 'ServicePrincipalCreated', data }];
     }
     case 'RemoveServicePrincipalOfAgent': {
       const servicePrincipalId = policy.principalOfAgent.get(command.agentId);
-      return servicePrincipalId === undefined ? [] : [{ type: 'ServicePrincipalRemoved', data: { servicePrincipalId } }];
+      if (servicePrincipalId === undefined) return [];
+      return [...bindingsOf(policy, servicePrincipalId).map(unbind), { type: 'ServicePrincipalRemoved', data: { servicePrincipalId } }];
     }
-    case 'CreateRole':
-      return [{ type: 'RoleCreated', data: command.role }];
+    case 'CreateRole': {
+      const { role } = command;
+      return decideCreation(policy, policy.roles.has(role.roleId), role.namespaceId, breachOfRole(role), { type: 'RoleCreated', data: role });
+    }
     case 'DeleteRole': {
       const role = policy.roles.get(command.roleId);
       if (role === undefined) return notFound('Role');
-      if (policy.bindings.some(({ roleId }) => roleId === role.roleId)) return new Refusal('RESOURCE_CONFLICT', 'The Role is still bound');
+      if (policy.bindings.some(({ roleId }) => roleId === role.roleId)) return conflict('The Role is still bound');
       return [{ type: 'RoleDeleted', data: { roleId: role.roleId, ...(role.namespaceId !== undefined && { namespaceId: role.namespaceId }) } }];
     }
-    case 'CreateAccessBinding':
-      return decideBinding(policy, command.binding);
+    case 'CreateAccessBinding': {
+      const { binding } = command;
+      if (binding.resourceId !== undefined && policy.removed.has(binding.resourceId)) return invalid('/resourceId', 'The target is gone');
+      return decideCreation(policy, policy.bindings.has(binding.bindingId), binding.namespaceId, breachOfBinding(policy, binding), { type: 'AccessBindingCreated', data: binding });
+    }
     case 'DeleteAccessBinding': {
       const binding = policy.bindings.get(command.bindingId);
-      if (binding === undefined) return notFound('access binding');
-      const { bindingId, namespaceId } = binding;
-      return [{ type: 'AccessBindingDeleted', data: { bindingId, ...(namespaceId !== undefined && { namespaceId }) } }];
+      return binding === undefined ? notFound('access binding') : [unbind(binding)];
     }
-    case 'CreateRestriction':
-      return [{ type: 'RestrictionCreated', data: command.restriction }];
+    case 'CreateRestriction': {
+      const { restriction } = command;
+      const exists = policy.restrictions.has(restriction.restrictionId);
+      return decideCreation(policy, exists, restriction.namespaceId, breachOfRestriction(restriction), { type: 'RestrictionCreated', data: restriction });
+    }
     case 'DeleteRestriction':
       return policy.restrictions.has(command.restrictionId)
         ? [{ type: 'RestrictionDeleted', data: { restrictionId: command.restrictionId } }]
         : notFound('Restriction');
+    case 'CreateGroup': {
+      const { group } = command;
+      return decideCreation(policy, policy.groups.has(group.groupId), group.namespaceId, undefined, { type: 'GroupCreated', data: group });
+    }
+    case 'DeleteGroup': {
+      const group = policy.groups.get(command.groupId);
+      if (group === undefined) return notFound('Group');
+      if (policy.bindingsBySubject.has(group.groupId)) return conflict('The Group is still bound');
+      const { groupId, namespaceId } = group;
+      return [{ type: 'GroupDeleted', data: { groupId, ...(namespaceId !== undefined && { namespaceId }), principalIds: [...membersOf(policy, groupId)] } }];
+    }
+    case 'CreateGroupMembership': {
+      const group = policy.groups.get(command.groupId);
+      if (group === undefined) return notFound('Group');
+      const { groupId, namespaceId } = group;
+      const membership = { groupId, ...(namespaceId !== undefined && { namespaceId }), principalId: command.principalId };
+      if (policy.memberships.has(membershipKey(membership))) return [];
+      return decideCreation(policy, false, namespaceId, breachOfMembership(policy, membership), { type: 'GroupMembershipCreated', data: membership });
+    }
+    case 'DeleteGroupMembership': {
+      const membership = policy.memberships.get(membershipKey(command));
+      return membership === undefined ? notFound('membership') : [{ type: 'GroupMembershipDeleted', data: membership }];
+    }
     case 'IssueServiceKey': {
       const owner = policy.identities.get(command.key.servicePrincipalId);
       if (owner?.kind !== 'service_principal' || owner.agentId !== undefined || owner.namespaceId !== command.key.namespaceId)
@@ -111,12 +148,17 @@ const decide = (policy: Policy, command: IamCommand): Decision<IamEvent> => {
     case 'RemoveResourcePolicy': {
       const { resourceKind, resourceId, namespaceId } = command;
       if (policy.removed.has(resourceId)) return [];
-      const isNamespace = resourceKind === 'namespace';
-      const bindingIds = isNamespace
-        ? policy.bindings.valueSeq().filter((binding) => binding.namespaceId === namespaceId || binding.resourceId === resourceId).map(({ bindingId }) => bindingId).toArray()
-        : [...bindingsNaming(policy, [resourceId])];
-      const roleIds = isNamespace ? policy.roles.valueSeq().filter((role) => role.namespaceId === namespaceId).map(({ roleId }) => roleId).toArray() : [];
-      return [{ type: 'ResourcePolicyRemoved', data: { resourceKind, resourceId, namespaceId, bindingIds, roleIds } }];
+      const resource = { resourceKind, resourceId, namespaceId };
+      if (resourceKind !== 'namespace') return [{ type: 'ResourcePolicyRemoved', data: { ...resource, bindingIds: [...bindingsNaming(policy, [resourceId])], roleIds: [] } }];
+      const isHere = (one: { readonly namespaceId?: string; readonly resourceId?: string }) => one.namespaceId === namespaceId || one.resourceId === resourceId;
+      const data = {
+        ...resource,
+        bindingIds: policy.bindings.valueSeq().filter(isHere).map(({ bindingId }) => bindingId).toArray(),
+        roleIds: policy.roles.valueSeq().filter(isHere).map(({ roleId }) => roleId).toArray(),
+        groupIds: policy.groups.valueSeq().filter(isHere).map(({ groupId }) => groupId).toArray(),
+        restrictionIds: policy.restrictions.valueSeq().filter(isHere).map(({ restrictionId }) => restrictionId).toArray(),
+      };
+      return [{ type: 'ResourcePolicyRemoved', data }];
     }
   }
 };

@@ -36,6 +36,12 @@ const restrictionShape = Type.Object({
 });
 export type Restriction = Static<typeof restrictionShape>;
 
+const groupShape = Type.Object({ groupId: id, namespaceId: optionalId, name: Type.String() });
+export type Group = Static<typeof groupShape>;
+
+const membershipShape = Type.Object({ groupId: id, namespaceId: optionalId, principalId: id });
+export type GroupMembership = Static<typeof membershipShape>;
+
 const principalShape = Type.Object({ principalId: id, issuer: Type.String(), subject: id });
 const servicePrincipalShape = Type.Object({ servicePrincipalId: id, namespaceId: optionalId, agentId: optionalId });
 const serviceKeyShape = Type.Object({
@@ -91,6 +97,14 @@ const restrictionDeleted = defineEvent('RestrictionDeleted', {
   skeleton: Type.Object({ restrictionId: id }),
   view: ['restrictionId'],
 });
+const groupCreated = defineEvent('GroupCreated', { skeleton: groupShape, view: ['groupId', 'namespaceId', 'name'] });
+/** Its memberships go with it. */
+const groupDeleted = defineEvent('GroupDeleted', {
+  skeleton: Type.Object({ groupId: id, namespaceId: optionalId, principalIds: Type.Array(id) }),
+  view: ['groupId', 'namespaceId', 'principalIds'],
+});
+const groupMembershipCreated = defineEvent('GroupMembershipCreated', { skeleton: membershipShape, view: ['groupId', 'namespaceId', 'principalId'] });
+const groupMembershipDeleted = defineEvent('GroupMembershipDeleted', { skeleton: membershipShape, view: ['groupId', 'namespaceId', 'principalId'] });
 const serviceKeyIssued = defineEvent('ServiceKeyIssued', {
   skeleton: serviceKeyShape,
   view: ['keyId', 'servicePrincipalId', 'namespaceId', 'name', 'expiresAt'],
@@ -118,8 +132,16 @@ const agentRestrictionsRemoved = defineEvent('AgentRestrictionsRemoved', {
 });
 /** A Configuration or Namespace is gone, and with it the policy that named it. */
 const resourcePolicyRemoved = defineEvent('ResourcePolicyRemoved', {
-  skeleton: Type.Object({ resourceKind: Type.String(), resourceId: id, namespaceId: id, bindingIds: Type.Array(id), roleIds: Type.Array(id) }),
-  view: ['resourceKind', 'resourceId', 'namespaceId', 'bindingIds', 'roleIds'],
+  skeleton: Type.Object({
+    resourceKind: Type.String(),
+    resourceId: id,
+    namespaceId: id,
+    bindingIds: Type.Array(id),
+    roleIds: Type.Array(id),
+    groupIds: Type.Optional(Type.Array(id)),
+    restrictionIds: Type.Optional(Type.Array(id)),
+  }),
+  view: ['resourceKind', 'resourceId', 'namespaceId', 'bindingIds', 'roleIds', 'groupIds', 'restrictionIds'],
 });
 
 export const iamEvents = createCodec(
@@ -133,6 +155,10 @@ export const iamEvents = createCodec(
   accessBindingDeleted,
   restrictionCreated,
   restrictionDeleted,
+  groupCreated,
+  groupDeleted,
+  groupMembershipCreated,
+  groupMembershipDeleted,
   serviceKeyIssued,
   serviceKeyRevoked,
   agentBindingsRemoved,
@@ -152,6 +178,10 @@ export type IamEvent =
   | EventOf<typeof accessBindingDeleted>
   | EventOf<typeof restrictionCreated>
   | EventOf<typeof restrictionDeleted>
+  | EventOf<typeof groupCreated>
+  | EventOf<typeof groupDeleted>
+  | EventOf<typeof groupMembershipCreated>
+  | EventOf<typeof groupMembershipDeleted>
   | EventOf<typeof serviceKeyIssued>
   | EventOf<typeof serviceKeyRevoked>
   | EventOf<typeof agentBindingsRemoved>

@@ -1,7 +1,8 @@
-/** Policy as the `iam` stream has it: principals, roles, bindings, restrictions and keys, folded. (iam-auth-audit 2.3) */
+/** Policy as the `iam` stream has it: principals, groups, roles, bindings, restrictions and keys, folded. (iam-auth-audit 2.3) */
 import { Map, Set } from 'immutable';
 import type { Envelope } from '../kernel/event.ts';
-import type { AccessBinding, IamEvent, InstallationBootstrapped, Restriction, Role, ServiceKey } from './messages.ts';
+import type { AccessBinding, Group, GroupMembership, IamEvent, InstallationBootstrapped, Restriction, Role, ServiceKey } from './messages.ts';
+import { breachOfBinding, breachOfMembership, breachOfRestriction, breachOfRole, type Breach } from './rules.ts';
 
 export interface Identity {
   readonly id: string;
@@ -14,59 +15,199 @@ export interface Identity {
 export interface Policy {
   readonly installation: InstallationBootstrapped['data'] & { readonly createdAt: string } | null;
   readonly identities: Map<string, Identity>;
+  /** The principal of each account, by {@link accountKey}. */
+  readonly principalOfAccount: Map<string, string>;
+  /** Identities that history names twice: nobody can say who is meant. */
+  readonly ambiguous: Set<string>;
   /** The one service principal of each Agent. */
   readonly principalOfAgent: Map<string, string>;
   readonly roles: Map<string, Role>;
   readonly bindings: Map<string, AccessBinding>;
   readonly bindingsBySubject: Map<string, Set<string>>;
+  /** Bindings by subject and exact scope: {@link bindingPlace}. */
+  readonly bindingsByPlace: Map<string, Set<string>>;
   readonly restrictions: Map<string, Restriction>;
+  /** Restrictions by permission and exact scope: {@link restrictionPlace}. */
+  readonly restrictionsByPlace: Map<string, Set<string>>;
+  readonly groups: Map<string, Group>;
+  /** By {@link membershipKey}. */
+  readonly memberships: Map<string, GroupMembership>;
+  readonly groupsOfPrincipal: Map<string, Set<string>>;
   readonly keys: Map<string, ServiceKey>;
   /** Resources that are gone for good: unusable as the target of a binding. */
   readonly removed: Set<string>;
+  /** Rules that history has broken, by the id of what breaks each: while there is one, everything is denied. (AZ-203) */
+  readonly breaches: Map<string, Breach>;
 }
+
+type Scope = Pick<AccessBinding, 'namespaceId' | 'resourceKind' | 'resourceId'>;
+
+/** The key of a subject's bindings in one exact scope; an absent part is a scope of its own. */
+export const bindingPlace = (subjectKind: AccessBinding['subjectKind'], subjectId: string, { namespaceId, resourceKind, resourceId }: Scope): string =>
+  [subjectKind, subjectId, namespaceId, resourceKind, resourceId].join('\n');
+
+/** The key of the Restrictions of one permission in one exact scope. */
+export const restrictionPlace = (action: string, resourceKind: string, { namespaceId, resourceId }: Scope): string =>
+  [action, resourceKind, namespaceId, resourceId].join('\n');
+
+export const membershipKey = ({ groupId, principalId }: Pick<GroupMembership, 'groupId' | 'principalId'>): string => `${groupId}\n${principalId}`;
+
+export const accountKey = ({ issuer, subject }: { readonly issuer: string; readonly subject: string }): string => `${issuer}\n${subject}`;
 
 export const noPolicy: Policy = {
   installation: null,
   identities: Map(),
+  principalOfAccount: Map(),
+  ambiguous: Set(),
   principalOfAgent: Map(),
   roles: Map(),
   bindings: Map(),
   bindingsBySubject: Map(),
+  bindingsByPlace: Map(),
   restrictions: Map(),
+  restrictionsByPlace: Map(),
+  groups: Map(),
+  memberships: Map(),
+  groupsOfPrincipal: Map(),
   keys: Map(),
   removed: Set(),
+  breaches: Map(),
 };
+
+type Index = Map<string, Set<string>>;
+const indexed = (index: Index, key: string, id: string): Index => index.update(key, Set<string>(), (ids) => ids.add(id));
+const unindexed = (index: Index, key: string, id: string): Index => {
+  const ids = index.get(key, Set<string>()).delete(id);
+  return ids.isEmpty() ? index.delete(key) : index.set(key, ids);
+};
+
+const noted = (policy: Policy, id: string, breach: Breach | undefined): Policy => (breach === undefined ? policy : { ...policy, breaches: policy.breaches.set(id, breach) });
+const mended = (policy: Policy, id: string): Policy => (policy.breaches.has(id) ? { ...policy, breaches: policy.breaches.delete(id) } : policy);
+
+/** What is made once and never changed is made twice. */
+const twice = (exists: boolean): Breach | undefined => (exists ? { path: '', message: 'An id is used twice' } : undefined);
 
 const withIdentity = (policy: Policy, identity: Identity): Policy => ({
   ...policy,
   identities: policy.identities.set(identity.id, identity),
+  ambiguous: policy.identities.has(identity.id) ? policy.ambiguous.add(identity.id) : policy.ambiguous,
   principalOfAgent: identity.agentId === undefined ? policy.principalOfAgent : policy.principalOfAgent.set(identity.agentId, identity.id),
 });
 
-const withoutIdentity = (policy: Policy, id: string): Policy => {
-  const agentId = policy.identities.get(id)?.agentId;
+const withPrincipal = (policy: Policy, { principalId, issuer, subject }: { readonly principalId: string; readonly issuer: string; readonly subject: string }): Policy => {
+  const known = withIdentity(policy, { id: principalId, kind: 'principal', namespaceId: undefined, agentId: undefined });
+  const account = accountKey({ issuer, subject });
+  const other = policy.principalOfAccount.get(account);
   return {
-    ...policy,
-    identities: policy.identities.delete(id),
-    principalOfAgent: agentId === undefined ? policy.principalOfAgent : policy.principalOfAgent.delete(agentId),
+    ...known,
+    principalOfAccount: known.principalOfAccount.set(account, principalId),
+    ambiguous: other === undefined || other === principalId ? known.ambiguous : known.ambiguous.add(other).add(principalId),
   };
 };
 
-const withBinding = (policy: Policy, binding: AccessBinding): Policy => ({
-  ...policy,
-  bindings: policy.bindings.set(binding.bindingId, binding),
-  bindingsBySubject: policy.bindingsBySubject.update(binding.subjectId, Set<string>(), (ids) => ids.add(binding.bindingId)),
-});
+/** Judges again what referred to something that is gone. */
+const judged = (policy: Policy, bindings: Iterable<AccessBinding>, memberships: Iterable<GroupMembership> = []): Policy => {
+  const ofBindings = [...bindings].reduce((state, binding) => noted(state, binding.bindingId, breachOfBinding(state, binding)), policy);
+  return [...memberships].reduce((state, membership) => noted(state, membershipKey(membership), breachOfMembership(state, membership)), ofBindings);
+};
+
+/** Bindings whose subject has this id. */
+const bindingsOfSubject = (policy: Policy, subjectId: string): readonly AccessBinding[] =>
+  (policy.bindingsBySubject.get(subjectId)?.toArray() ?? []).map((bindingId) => policy.bindings.get(bindingId)!);
+
+const withoutIdentity = (policy: Policy, id: string): Policy => {
+  const agentId = policy.identities.get(id)?.agentId;
+  const gone = {
+    ...policy,
+    identities: policy.identities.delete(id),
+    ambiguous: policy.ambiguous.delete(id),
+    principalOfAgent: agentId === undefined ? policy.principalOfAgent : policy.principalOfAgent.delete(agentId),
+  };
+  return judged(gone, bindingsOfSubject(gone, id));
+};
+
+const withRole = (policy: Policy, role: Role): Policy =>
+  noted({ ...policy, roles: policy.roles.set(role.roleId, role) }, role.roleId, twice(policy.roles.has(role.roleId)) ?? breachOfRole(role));
+
+const withoutRoles = (policy: Policy, roleIds: readonly string[]): Policy => {
+  if (roleIds.length === 0) return policy;
+  const gone = roleIds.reduce(mended, { ...policy, roles: policy.roles.deleteAll(roleIds) });
+  return judged(gone, gone.bindings.valueSeq().filter(({ roleId }) => roleIds.includes(roleId)));
+};
 
 const withoutBinding = (policy: Policy, bindingId: string): Policy => {
   const binding = policy.bindings.get(bindingId);
   if (binding === undefined) return policy;
-  const ids = policy.bindingsBySubject.get(binding.subjectId, Set<string>()).delete(bindingId);
-  return {
-    ...policy,
-    bindings: policy.bindings.delete(bindingId),
-    bindingsBySubject: ids.isEmpty() ? policy.bindingsBySubject.delete(binding.subjectId) : policy.bindingsBySubject.set(binding.subjectId, ids),
+  return mended(
+    {
+      ...policy,
+      bindings: policy.bindings.delete(bindingId),
+      bindingsBySubject: unindexed(policy.bindingsBySubject, binding.subjectId, bindingId),
+      bindingsByPlace: unindexed(policy.bindingsByPlace, bindingPlace(binding.subjectKind, binding.subjectId, binding), bindingId),
+    },
+    bindingId,
+  );
+};
+
+const withBinding = (policy: Policy, binding: AccessBinding): Policy => {
+  const { bindingId, subjectKind, subjectId } = binding;
+  const before = withoutBinding(policy, bindingId);
+  const after = {
+    ...before,
+    bindings: before.bindings.set(bindingId, binding),
+    bindingsBySubject: indexed(before.bindingsBySubject, subjectId, bindingId),
+    bindingsByPlace: indexed(before.bindingsByPlace, bindingPlace(subjectKind, subjectId, binding), bindingId),
   };
+  return noted(after, bindingId, twice(policy.bindings.has(bindingId)) ?? breachOfBinding(after, binding));
+};
+
+const withoutRestriction = (policy: Policy, restrictionId: string): Policy => {
+  const restriction = policy.restrictions.get(restrictionId);
+  if (restriction === undefined) return policy;
+  const place = restrictionPlace(restriction.action, restriction.resourceKind, restriction);
+  const gone = { ...policy, restrictions: policy.restrictions.delete(restrictionId), restrictionsByPlace: unindexed(policy.restrictionsByPlace, place, restrictionId) };
+  return mended(gone, restrictionId);
+};
+
+const withRestriction = (policy: Policy, restriction: Restriction): Policy => {
+  const { restrictionId, action, resourceKind } = restriction;
+  const before = withoutRestriction(policy, restrictionId);
+  const after = {
+    ...before,
+    restrictions: before.restrictions.set(restrictionId, restriction),
+    restrictionsByPlace: indexed(before.restrictionsByPlace, restrictionPlace(action, resourceKind, restriction), restrictionId),
+  };
+  return noted(after, restrictionId, twice(policy.restrictions.has(restrictionId)) ?? breachOfRestriction(restriction));
+};
+
+const withGroup = (policy: Policy, group: Group): Policy =>
+  noted({ ...policy, groups: policy.groups.set(group.groupId, group) }, group.groupId, twice(policy.groups.has(group.groupId)));
+
+const withMembership = (policy: Policy, membership: GroupMembership): Policy => {
+  const { groupId, principalId } = membership;
+  const key = membershipKey(membership);
+  const after = {
+    ...policy,
+    memberships: policy.memberships.set(key, membership),
+    groupsOfPrincipal: indexed(policy.groupsOfPrincipal, principalId, groupId),
+  };
+  return noted(after, key, breachOfMembership(after, membership));
+};
+
+const withoutMembership = (policy: Policy, membership: Pick<GroupMembership, 'groupId' | 'principalId'>): Policy => {
+  const key = membershipKey(membership);
+  const gone = {
+    ...policy,
+    memberships: policy.memberships.delete(key),
+    groupsOfPrincipal: unindexed(policy.groupsOfPrincipal, membership.principalId, membership.groupId),
+  };
+  return mended(gone, key);
+};
+
+const withoutGroup = (policy: Policy, groupId: string, principalIds: readonly string[]): Policy => {
+  const emptied = principalIds.reduce((state, principalId) => withoutMembership(state, { groupId, principalId }), policy);
+  const gone = mended({ ...emptied, groups: emptied.groups.delete(groupId) }, groupId);
+  return judged(gone, bindingsOfSubject(gone, groupId), gone.memberships.valueSeq().filter((membership) => membership.groupId === groupId));
 };
 
 const servicePrincipal = (data: { servicePrincipalId: string; namespaceId?: string; agentId?: string }): Identity => ({
@@ -76,48 +217,48 @@ const servicePrincipal = (data: { servicePrincipalId: string; namespaceId?: stri
   agentId: data.agentId,
 });
 
-const principal = ({ principalId }: { principalId: string }): Identity => ({
-  id: principalId,
-  kind: 'principal',
-  namespaceId: undefined,
-  agentId: undefined,
-});
-
 export const evolvePolicy = (policy: Policy, { type, data }: IamEvent, { occurredAt }: Envelope): Policy => {
   switch (type) {
     case 'InstallationBootstrapped': {
-      const born = [principal(data.administrator), servicePrincipal(data.servicePrincipal)].reduce(withIdentity, policy);
+      const born = withRole(withIdentity(withPrincipal(policy, data.administrator), servicePrincipal(data.servicePrincipal)), data.role);
       return data.bindings.reduce(withBinding, {
         ...born,
         installation: { ...data, createdAt: occurredAt },
-        roles: born.roles.set(data.role.roleId, data.role),
         keys: born.keys.set(data.serviceKey.keyId, data.serviceKey),
       });
     }
     case 'PrincipalCreated':
-      return withIdentity(policy, principal(data));
+      return withPrincipal(policy, data);
     case 'ServicePrincipalCreated':
       return withIdentity(policy, servicePrincipal(data));
     case 'ServicePrincipalRemoved':
       return withoutIdentity(policy, data.servicePrincipalId);
     case 'RoleCreated':
-      return { ...policy, roles: policy.roles.set(data.roleId, data) };
+      return withRole(policy, data);
     case 'RoleDeleted':
-      return { ...policy, roles: policy.roles.delete(data.roleId) };
+      return withoutRoles(policy, [data.roleId]);
     case 'AccessBindingCreated':
       return withBinding(policy, data);
     case 'AccessBindingDeleted':
       return withoutBinding(policy, data.bindingId);
     case 'RestrictionCreated':
-      return { ...policy, restrictions: policy.restrictions.set(data.restrictionId, data) };
+      return withRestriction(policy, data);
     case 'RestrictionDeleted':
-      return { ...policy, restrictions: policy.restrictions.delete(data.restrictionId) };
+      return withoutRestriction(policy, data.restrictionId);
+    case 'GroupCreated':
+      return withGroup(policy, data);
+    case 'GroupDeleted':
+      return withoutGroup(policy, data.groupId, data.principalIds);
+    case 'GroupMembershipCreated':
+      return withMembership(policy, data);
+    case 'GroupMembershipDeleted':
+      return withoutMembership(policy, data);
     case 'ServiceKeyIssued':
       return { ...policy, keys: policy.keys.set(data.keyId, data) };
     case 'ServiceKeyRevoked':
       return { ...policy, keys: policy.keys.delete(data.keyId) };
     case 'AgentBindingsRemoved': {
-      const unbound = data.bindingIds.reduce(withoutBinding, withoutIdentity(policy, data.servicePrincipalId));
+      const unbound = withoutIdentity(data.bindingIds.reduce(withoutBinding, policy), data.servicePrincipalId);
       return {
         ...unbound,
         keys: unbound.keys.deleteAll(data.keyIds),
@@ -125,13 +266,28 @@ export const evolvePolicy = (policy: Policy, { type, data }: IamEvent, { occurre
       };
     }
     case 'AgentRestrictionsRemoved':
-      return { ...policy, restrictions: policy.restrictions.deleteAll(data.restrictionIds) };
+      return data.restrictionIds.reduce(withoutRestriction, policy);
     case 'ResourcePolicyRemoved': {
-      const unbound = data.bindingIds.reduce(withoutBinding, policy);
-      return { ...unbound, roles: unbound.roles.deleteAll(data.roleIds), removed: unbound.removed.add(data.resourceId) };
+      const unbound = withoutRoles(data.bindingIds.reduce(withoutBinding, policy), data.roleIds);
+      const ungrouped = (data.groupIds ?? []).reduce((state, groupId) => withoutGroup(state, groupId, membersOf(state, groupId)), unbound);
+      const unrestricted = (data.restrictionIds ?? []).reduce(withoutRestriction, ungrouped);
+      return { ...unrestricted, removed: unrestricted.removed.add(data.resourceId) };
     }
   }
 };
+
+/** The members of a Group, in the order of their ids. */
+export const membersOf = (policy: Policy, groupId: string): readonly string[] =>
+  policy.memberships
+    .valueSeq()
+    .filter((membership) => membership.groupId === groupId)
+    .map(({ principalId }) => principalId)
+    .toArray()
+    .sort();
+
+/** Every binding an identity holds, by itself and through its Groups, wherever they reach. */
+export const bindingsOf = (policy: Policy, identityId: string): readonly AccessBinding[] =>
+  [identityId, ...(policy.groupsOfPrincipal.get(identityId)?.toArray() ?? [])].flatMap((subjectId) => bindingsOfSubject(policy, subjectId));
 
 /** Bindings that target one of these resources, or name this subject. */
 export const bindingsNaming = (policy: Policy, resourceIds: readonly string[], subjectId?: string): readonly string[] => {

@@ -4,7 +4,7 @@ import type { ResourceKind } from '../kernel/event.ts';
 import type { Authorizer } from './authorizer.ts';
 import type { Caller } from './caller.ts';
 import { evaluate, type Action } from './evaluate.ts';
-import type { Policy } from './policy.ts';
+import { bindingsOf, type Policy } from './policy.ts';
 
 const nothing: Visibility = { only: [], except: [] };
 
@@ -13,13 +13,11 @@ const anyId = '';
 
 const visible = (policy: Policy, principalId: string, action: Action, kind: ResourceKind, namespaceId: string | undefined): Visibility => {
   const reference = (id: string) => ({ kind, id, ...(kind === 'namespace' ? { namespaceId: id } : namespaceId !== undefined && { namespaceId }) });
-  const exact = policy.bindings
-    .valueSeq()
-    .filter((binding) => binding.subjectId === principalId && binding.resourceKind === kind && binding.resourceId !== undefined)
-    .map((binding) => binding.resourceId!)
-    .concat(policy.bindings.valueSeq().filter((binding) => binding.subjectId === principalId && kind === 'namespace' && binding.namespaceId !== undefined).map((binding) => binding.namespaceId!))
-    .toSet()
-    .toArray();
+  const named = bindingsOf(policy, principalId).flatMap((binding) => [
+    ...(binding.resourceKind === kind ? [binding.resourceId] : []),
+    ...(kind === 'namespace' ? [binding.namespaceId] : []),
+  ]);
+  const exact = [...new Set(named)].filter((id) => id !== undefined);
   const restricted = policy.restrictions
     .valueSeq()
     .filter((restriction) => restriction.action === action && restriction.resourceKind === kind)

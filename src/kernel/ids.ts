@@ -25,6 +25,7 @@ interface IdByPrefix {
   aud: string;
   role: string;
   bnd: string;
+  grp: string;
   rst: string;
   key: string;
   opr: string;

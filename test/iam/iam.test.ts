@@ -21,6 +21,9 @@ const restricted = (resourceId?: string): IamEvent => ({
   type: 'RestrictionCreated',
   data: { restrictionId: 'rst_1', action: 'read', resourceKind: 'agent', ...(resourceId !== undefined && { resourceId }) },
 });
+const group = (namespaceId?: string): IamEvent => ({ type: 'GroupCreated', data: { groupId: 'grp_1', name: 'readers', ...(namespaceId !== undefined && { namespaceId }) } });
+const member = (namespaceId?: string): IamEvent => ({ type: 'GroupMembershipCreated', data: { groupId: 'grp_1', principalId: 'prn_1', ...(namespaceId !== undefined && { namespaceId }) } });
+const ofGroup = { subjectKind: 'group', subjectId: 'grp_1' } as const;
 const agent = (id: string, namespaceId = 'ns_1'): ResourceRef => ({ kind: 'agent', id, namespaceId });
 const allowed = (events: readonly IamEvent[], action: Action, resource: ResourceRef, identity = 'prn_1') => evaluate(fold(iamDecider, events), identity, action, resource).allowed;
 
@@ -45,14 +48,65 @@ describe('a permission', () => {
   it('ends with the binding, and is never held by an unknown identity or one of another scope', () => {
     expect(allowed([person, role, bound(), { type: 'AccessBindingDeleted', data: { bindingId: 'bnd_1' } }], 'read', agent('agt_1'))).toBe(false);
     expect(allowed([role, bound()], 'read', agent('agt_1'))).toBe(false);
-    const machines = [machine('ns_1'), role, bound({ subjectId: 'spn_1' })];
+    const machines = [machine('ns_1'), role, bound({ subjectId: 'spn_1', namespaceId: 'ns_1' })];
     expect(allowed(machines, 'read', agent('agt_1'), 'spn_1')).toBe(true);
     expect(allowed(machines, 'read', agent('agt_1', 'ns_2'), 'spn_1')).toBe(false);
   });
 
-  it('is denied to everybody while the policy is inconsistent', () => {
-    const dangling = bound({ bindingId: 'bnd_2', roleId: 'role_gone' });
-    expect(allowed([person, role, bound(), dangling], 'read', agent('agt_1'))).toBe(false);
+  it('is held through a Group by its members, where the Group is', () => {
+    expect(allowed([person, role, group(), bound(ofGroup)], 'read', agent('agt_1'))).toBe(false);
+    expect(allowed([person, role, group(), member(), bound(ofGroup)], 'read', agent('agt_1'))).toBe(true);
+    const there = [person, role, group('ns_1'), member('ns_1'), bound({ ...ofGroup, namespaceId: 'ns_1' })];
+    expect(allowed(there, 'read', agent('agt_1'))).toBe(true);
+    expect(allowed(there, 'read', agent('agt_1', 'ns_2'))).toBe(false);
+    expect(allowed([...there, { type: 'GroupMembershipDeleted', data: { groupId: 'grp_1', namespaceId: 'ns_1', principalId: 'prn_1' } }], 'read', agent('agt_1'))).toBe(false);
+  });
+
+  const soundPolicy = [person, machine('ns_1'), role, group('ns_1'), bound()];
+  it.each<[string, IamEvent]>([
+    ['a binding to an unknown Role', bound({ bindingId: 'bnd_2', roleId: 'role_gone' })],
+    ['a binding of an unknown subject', bound({ bindingId: 'bnd_2', subjectId: 'prn_gone' })],
+    ['a binding of a Namespace principal elsewhere', bound({ bindingId: 'bnd_2', subjectId: 'spn_1', namespaceId: 'ns_2' })],
+    ['a binding of a Group elsewhere', bound({ bindingId: 'bnd_2', ...ofGroup })],
+    ['a binding on a Configuration that names no Namespace', bound({ bindingId: 'bnd_2', resourceKind: 'configuration', resourceId: 'cfg_1' })],
+    ['a binding with half a target', bound({ bindingId: 'bnd_2', resourceKind: 'agent' })],
+    ['two bindings of one id', bound()],
+    ['a Role with a permission twice', { type: 'RoleCreated', data: { roleId: 'role_2', permissions: [{ action: 'read', resourceKind: 'agent' }, { action: 'read', resourceKind: 'agent' }] } }],
+    ['a Role that is gone and bound', { type: 'RoleDeleted', data: { roleId: 'role_1' } }],
+    ['a membership of a service principal', { type: 'GroupMembershipCreated', data: { groupId: 'grp_1', namespaceId: 'ns_1', principalId: 'spn_1' } }],
+    ['a membership in another Namespace than its Group', member()],
+    ['a Restriction on the Installation in a Namespace', { type: 'RestrictionCreated', data: { restrictionId: 'rst_1', action: 'administer', resourceKind: 'installation', namespaceId: 'ns_1' } }],
+    ['a Restriction on a Namespace in another', { type: 'RestrictionCreated', data: { restrictionId: 'rst_1', action: 'read', resourceKind: 'namespace', resourceId: 'ns_1', namespaceId: 'ns_2' } }],
+  ])('is denied to everybody while the policy has %s', (_, broken) => {
+    expect(allowed(soundPolicy, 'read', agent('agt_1'))).toBe(true);
+    expect(allowed([...soundPolicy, broken], 'read', agent('agt_1'))).toBe(false);
+  });
+
+  it('is granted again when what broke a rule is taken away', () => {
+    const broken = [...soundPolicy, bound({ bindingId: 'bnd_2', roleId: 'role_gone' })];
+    expect(allowed([...broken, { type: 'AccessBindingDeleted', data: { bindingId: 'bnd_2' } }], 'read', agent('agt_1'))).toBe(true);
+  });
+
+  it('is denied to an identity that history names twice, and to nobody else', () => {
+    const other = [{ type: 'PrincipalCreated', data: { principalId: 'prn_2', issuer: 'local', subject: 'b' } }, bound({ bindingId: 'bnd_2', subjectId: 'prn_2' })] as const;
+    const sameAccount: IamEvent = { type: 'PrincipalCreated', data: { principalId: 'prn_3', issuer: 'local', subject: 'a' } };
+    for (const again of [person, sameAccount]) {
+      const events = [...soundPolicy, ...other, again];
+      expect(allowed(events, 'read', agent('agt_1'))).toBe(false);
+      expect(allowed(events, 'read', agent('agt_1'), 'prn_2')).toBe(true);
+    }
+  });
+
+  it('is never granted on a malformed reference', () => {
+    const everything: IamEvent = {
+      type: 'RoleCreated',
+      data: { roleId: 'role_2', permissions: ['installation', 'namespace', 'configuration', 'agent'].map((resourceKind) => ({ action: 'read', resourceKind })) },
+    };
+    const events = [person, everything, bound({ roleId: 'role_2' })];
+    expect(allowed(events, 'read', { kind: 'configuration', id: 'cfg_1', namespaceId: 'ns_1' })).toBe(true);
+    expect(allowed(events, 'read', { kind: 'configuration', id: 'cfg_1' })).toBe(false);
+    expect(allowed(events, 'read', { kind: 'namespace', id: 'ns_1', namespaceId: 'ns_2' })).toBe(false);
+    expect(allowed(events, 'read', { kind: 'installation', id: 'ins_1', namespaceId: 'ns_1' })).toBe(false);
   });
 });
 
@@ -64,6 +118,53 @@ describe('policy commands', () => {
     given(person).when(bind()).refused('INVALID_REQUEST', /Role/);
     given(machine('ns_1'), role).when(bind({ subjectId: 'spn_1' })).refused('INVALID_REQUEST', /subject/);
     given(person, role).when(bind({ resourceId: 'agt_1' })).refused('INVALID_REQUEST', /both/);
+  });
+
+  it('refuse what would break a rule, and ids in use', () => {
+    const bind = (more: Partial<AccessBinding>) => ({ type: 'CreateAccessBinding', binding: { bindingId: 'bnd_2', subjectKind: 'identity', subjectId: 'prn_1', roleId: 'role_1', ...more } }) as const;
+    const restrict = (more: object) => ({ type: 'CreateRestriction', restriction: { restrictionId: 'rst_1', action: 'read', resourceKind: 'agent', ...more } }) as const;
+    given(person, role).when(bind({ resourceKind: 'configuration', resourceId: 'cfg_1' })).refused('INVALID_REQUEST', /Namespace/);
+    given(person, role, group('ns_1')).when(bind(ofGroup)).refused('INVALID_REQUEST', /subject/);
+    given(person, role, bound()).when(bind({ bindingId: 'bnd_1' })).refused('RESOURCE_CONFLICT');
+    given().when({ type: 'CreateRole', role: { roleId: 'role_1', permissions: [{ action: 'read', resourceKind: 'agent' }, { action: 'read', resourceKind: 'agent' }] } }).refused('INVALID_REQUEST', /distinct/);
+    given().when(restrict({ resourceKind: 'installation', namespaceId: 'ns_1' })).refused('INVALID_REQUEST');
+    given().when(restrict({ resourceKind: 'namespace', resourceId: 'ns_1', namespaceId: 'ns_2' })).refused('INVALID_REQUEST');
+    given(person).when({ type: 'CreatePrincipal', principalId: 'prn_2', issuer: 'local', subject: 'a' }).refused('RESOURCE_CONFLICT', /account/);
+  });
+
+  it('make Groups of humans, and keep a Group that is bound', () => {
+    const create = { type: 'CreateGroupMembership', groupId: 'grp_1', principalId: 'prn_1' } as const;
+    given(person, group('ns_1')).when(create).then(member('ns_1'));
+    given(person, group('ns_1'), member('ns_1')).when(create).then();
+    given(person).when(create).refused('NOT_FOUND', /Group/);
+    given(machine(), group()).when({ ...create, principalId: 'spn_1' }).refused('INVALID_REQUEST', /human/);
+    given(person, group('ns_1'), member('ns_1'))
+      .when({ type: 'DeleteGroupMembership', groupId: 'grp_1', principalId: 'prn_1' })
+      .then({ type: 'GroupMembershipDeleted', data: { groupId: 'grp_1', namespaceId: 'ns_1', principalId: 'prn_1' } });
+    given(person, group()).when({ type: 'DeleteGroupMembership', groupId: 'grp_1', principalId: 'prn_1' }).refused('NOT_FOUND', /membership/);
+    const drop = { type: 'DeleteGroup', groupId: 'grp_1' } as const;
+    given(person, role, group(), bound(ofGroup)).when(drop).refused('RESOURCE_CONFLICT', /bound/);
+    given(person, group(), member()).when(drop).then({ type: 'GroupDeleted', data: { groupId: 'grp_1', principalIds: ['prn_1'] } });
+  });
+
+  it('take away with a Namespace what was of it or named it, for good', () => {
+    const nsRole: IamEvent = { type: 'RoleCreated', data: { roleId: 'role_2', namespaceId: 'ns_1', permissions: [{ action: 'read', resourceKind: 'agent' }] } };
+    const restriction: IamEvent = { type: 'RestrictionCreated', data: { restrictionId: 'rst_1', action: 'read', resourceKind: 'namespace', resourceId: 'ns_1' } };
+    const everywhere: IamEvent = { type: 'RestrictionCreated', data: { restrictionId: 'rst_2', action: 'read', resourceKind: 'agent' } };
+    const history = [person, role, nsRole, group('ns_1'), member('ns_1'), bound(), bound({ bindingId: 'bnd_2', namespaceId: 'ns_1', roleId: 'role_2', ...ofGroup }), restriction, everywhere];
+    const resource = { resourceKind: 'namespace', resourceId: 'ns_1', namespaceId: 'ns_1' };
+    const gone: IamEvent = { type: 'ResourcePolicyRemoved', data: { ...resource, bindingIds: ['bnd_2'], roleIds: ['role_2'], groupIds: ['grp_1'], restrictionIds: ['rst_1'] } };
+    given(...history).when({ type: 'RemoveResourcePolicy', ...resource }).then(gone);
+    expect(given(...history, gone).state().breaches.isEmpty()).toBe(true);
+    expect(given(...history, gone).state().memberships.isEmpty()).toBe(true);
+    given(...history, gone).when({ type: 'CreateGroup', group: { groupId: 'grp_2', name: 'late', namespaceId: 'ns_1' } }).refused('INVALID_REQUEST', /gone/);
+  });
+
+  it('unbind the principal of an Agent that never came to be', () => {
+    const orphan = machine('ns_1', 'agt_1');
+    given(orphan, role, bound({ subjectId: 'spn_1', namespaceId: 'ns_1' }))
+      .when({ type: 'RemoveServicePrincipalOfAgent', agentId: 'agt_1' })
+      .then({ type: 'AccessBindingDeleted', data: { bindingId: 'bnd_1', namespaceId: 'ns_1' } }, { type: 'ServicePrincipalRemoved', data: { servicePrincipalId: 'spn_1' } });
   });
 
   it('keep a Role that is bound', () => {

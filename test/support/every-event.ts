@@ -44,6 +44,10 @@ const installation: readonly (readonly [string, ProductEvent])[] = [
   ['iam', { type: 'AccessBindingDeleted', data: { bindingId: 'bnd_2' } }],
   ['iam', { type: 'RestrictionCreated', data: { restrictionId: 'rst_1', action: 'read', resourceKind: 'agent' } }],
   ['iam', { type: 'RestrictionDeleted', data: { restrictionId: 'rst_1' } }],
+  ['iam', { type: 'GroupCreated', data: { groupId: 'grp_1', name: 'readers' } }],
+  ['iam', { type: 'GroupMembershipCreated', data: { groupId: 'grp_1', principalId: 'prn_2' } }],
+  ['iam', { type: 'GroupMembershipDeleted', data: { groupId: 'grp_1', principalId: 'prn_2' } }],
+  ['iam', { type: 'GroupDeleted', data: { groupId: 'grp_1', principalIds: [] } }],
   ['iam', { type: 'ServiceKeyIssued', data: { ...serviceKey, keyId: 'key_2' } }],
   ['iam', { type: 'ServiceKeyRevoked', data: { keyId: 'key_2', servicePrincipalId: 'spn_1' } }],
   [

@@ -1,0 +1,62 @@
+/** The rules a policy keeps: the decider refuses what would break one, and a history that broke one denies everything. (iam-auth-audit 2.2, 2.3) */
+import type { AccessBinding, Group, GroupMembership, Restriction, Role } from './messages.ts';
+
+interface Lookup<T> {
+  get(id: string): T | undefined;
+}
+
+/** What the objects of a policy refer to. */
+interface Referents {
+  readonly identities: Lookup<{ readonly kind: 'principal' | 'service_principal'; readonly namespaceId: string | undefined }>;
+  readonly groups: Lookup<Group>;
+  readonly roles: Lookup<Role>;
+}
+
+/** A broken rule: the member at fault as a JSON Pointer, and one sentence. */
+export interface Breach {
+  readonly path: string;
+  readonly message: string;
+}
+
+const breach = (path: string, message: string): Breach => ({ path, message });
+
+/** Kinds a binding can name only together with their Namespace. */
+const boundInNamespace: ReadonlySet<string | undefined> = new Set(['configuration', 'preset', 'service_account']);
+
+/** An ordinary or Agent's principal of a Namespace is bound only there; a human anywhere; a Group only where it belongs. */
+const isSubject = ({ identities, groups }: Referents, { subjectKind, subjectId, namespaceId }: AccessBinding): boolean => {
+  if (subjectKind === 'group') {
+    const group = groups.get(subjectId);
+    return group !== undefined && group.namespaceId === namespaceId;
+  }
+  const identity = identities.get(subjectId);
+  return identity !== undefined && (identity.namespaceId === undefined || identity.namespaceId === namespaceId);
+};
+
+export const breachOfBinding = (policy: Referents, binding: AccessBinding): Breach | undefined => {
+  const { roleId, namespaceId, resourceKind, resourceId } = binding;
+  if (!isSubject(policy, binding)) return breach('/subjectId', 'The subject cannot be bound here');
+  const role = policy.roles.get(roleId);
+  if (role === undefined || (role.namespaceId !== undefined && role.namespaceId !== namespaceId)) return breach('/roleId', 'The Role cannot be bound here');
+  if ((resourceKind === undefined) !== (resourceId === undefined)) return breach('/resourceId', 'A binding names both kind and id of its target, or neither');
+  if (namespaceId === undefined && boundInNamespace.has(resourceKind)) return breach('/resourceKind', 'A binding on this kind names the Namespace');
+  return undefined;
+};
+
+export const breachOfRole = ({ permissions }: Role): Breach | undefined => {
+  const distinct = new Set(permissions.map(({ action, resourceKind }) => `${resourceKind}:${action}`));
+  return distinct.size === permissions.length ? undefined : breach('/permissions', 'The permissions of a Role are distinct');
+};
+
+export const breachOfRestriction = ({ namespaceId, resourceKind, resourceId }: Restriction): Breach | undefined => {
+  if (namespaceId === undefined) return undefined;
+  if (resourceKind === 'installation') return breach('/namespaceId', 'A Restriction on the Installation names no Namespace');
+  if (resourceKind === 'namespace' && resourceId !== undefined && resourceId !== namespaceId) return breach('/resourceId', 'A Restriction on a Namespace names it only once');
+  return undefined;
+};
+
+export const breachOfMembership = ({ identities, groups }: Referents, { groupId, principalId, namespaceId }: GroupMembership): Breach | undefined => {
+  const group = groups.get(groupId);
+  if (group === undefined || group.namespaceId !== namespaceId) return breach('/groupId', 'The Group does not belong here');
+  return identities.get(principalId)?.kind === 'principal' ? undefined : breach('/principalId', 'Members of a Group are human principals');
+};
