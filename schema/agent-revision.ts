@@ -43,7 +43,7 @@ export const AgentRevision = builder.loadableNode('AgentRevision', {
     compute: t.expose('compute', { type: Compute }),
     harnessAuth: t.field({ type: 'JSON', nullable: true, resolve: ({ settings }) => saved(settings, ({ harnessAuth }) => harnessAuth) }),
     secretBindings: t.field({ type: 'JSON', nullable: true, resolve: ({ settings }) => saved(settings, ({ secretBindings }) => secretBindings) }),
-    credentialSources: t.field({ type: [CredentialSourceRef], resolve: ({ settings }) => saved(settings, ({ credentialSources }) => credentialSources) ?? [] }),
+    credentialSources: t.field({ type: [CredentialSourceRef], nullable: true, resolve: ({ settings }) => saved(settings, ({ credentialSources }) => credentialSources) }),
     plugins: t.field({ type: 'JSON', nullable: true, resolve: ({ settings }) => saved(settings, ({ plugins }) => plugins) }),
     pluginApprovers: t.field({ type: [PluginApprover], nullable: true, resolve: ({ settings }) => saved(settings, ({ pluginApprovers }) => pluginApprovers) }),
     configurationReadError: t.field({ type: ConfigurationReadError, nullable: true, resolve: ({ settings }) => readError(settings) }),

@@ -1,6 +1,7 @@
 /** Agents in the schema: type, queries, commands. What hangs on their revisions is in agent-revision.ts and deployment.ts. */
 import { createAgentInput, updateAgentInput } from '../src/agent/input.ts';
 import type { AgentView } from '../src/agent/view.ts';
+import { largestBodyLimit } from '../src/http/rest/route.ts';
 import { ref, type Permission } from '../src/iam/authorizer.ts';
 import { isId } from '../src/kernel/ids.ts';
 import { builder, type Context } from './builder.ts';
@@ -59,7 +60,7 @@ export const Agent = builder.loadableNode('Agent', {
     backendId: t.exposeID('backendId', { nullable: true }),
     executionMode: t.expose('executionMode', { type: ExecutionMode }),
     harnessAuth: t.field({ type: 'JSON', nullable: true, resolve: ({ settings }) => saved(settings, ({ harnessAuth }) => harnessAuth) }),
-    credentialSources: t.field({ type: [CredentialSourceRef], resolve: ({ settings }) => saved(settings, ({ credentialSources }) => credentialSources) ?? [] }),
+    credentialSources: t.field({ type: [CredentialSourceRef], nullable: true, resolve: ({ settings }) => saved(settings, ({ credentialSources }) => credentialSources) }),
     plugins: t.field({ type: 'JSON', nullable: true, resolve: ({ settings }) => saved(settings, ({ plugins }) => plugins) }),
     pluginApprovers: t.field({ type: [PluginApprover], nullable: true, resolve: ({ settings }) => saved(settings, ({ pluginApprovers }) => pluginApprovers) }),
     configurationReadError: t.field({ type: ConfigurationReadError, nullable: true, resolve: ({ settings }) => readError(settings) }),
@@ -130,7 +131,7 @@ builder.relayMutationField(
   {
     errors: {},
     resolve: async (_, { input }, { services, caller }) => ({
-      agent: await services.agents.create(caller, namespaceIdOf(input.namespaceId, 'namespaceId'), contentOf(createAgentInput, { ...input, configurationId: rawOf(input.configurationId, 'Configuration') })),
+      agent: await services.agents.create(caller, namespaceIdOf(input.namespaceId, 'namespaceId'), contentOf(createAgentInput, { ...input, configurationId: rawOf(input.configurationId, 'Configuration') }, largestBodyLimit)),
     }),
   },
   { outputFields: (t) => ({ agent: t.expose('agent', { type: Agent }) }) },

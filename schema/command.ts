@@ -1,15 +1,22 @@
 /** What every mutation does with its input: the same checks, in the same order, as the REST route of the same command. */
 import Type, { type Static, type TSchema } from 'typebox';
+import { defaultBodyLimit } from '../src/http/rest/route.ts';
+import { Refusal } from '../src/kernel/errors.ts';
 import { idempotencyKey } from '../src/kernel/text.ts';
 import { parse, parseInput } from '../src/kernel/parse.ts';
 
 /** The members of an input that place and accompany a command, and are no part of its content. */
 const accompanying = new Set(['id', 'namespaceId', 'clientMutationId', 'ifMatch']);
 
-/** The content of a mutation's input, checked against the schema both edges share. @throws Refusal INVALID_REQUEST */
-export const contentOf = <S extends TSchema>(schema: S, input: object): Static<S> => {
+/**
+ * The content of a mutation's input, checked against the schema both edges share, and no larger than the body of its REST route.
+ * @throws Refusal INVALID_REQUEST, PAYLOAD_TOO_LARGE
+ */
+export const contentOf = <S extends TSchema>(schema: S, input: object, limit = defaultBodyLimit): Static<S> => {
   const content = Object.fromEntries(Object.entries(input).filter(([member]) => !accompanying.has(member)));
-  return parseInput(schema, content);
+  const parsed = parseInput(schema, content);
+  if (Buffer.byteLength(JSON.stringify(content)) > limit) throw new Refusal('PAYLOAD_TOO_LARGE', `The input is limited to ${limit} bytes`);
+  return parsed;
 };
 
 const key = Type.Object({ idempotencyKey: Type.Optional(idempotencyKey) });

@@ -2,7 +2,8 @@
 import type { PageRequest } from '../src/runtime/reading.ts';
 import { invalidRequest } from '../src/kernel/parse.ts';
 
-const pageSize = 20;
+/** Nodes of a page whose size is not asked for. */
+export const pageSize = 20;
 /** Also the most nodes that can be asked for by id at once. */
 export const largestPage = 100;
 

@@ -259,7 +259,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
           return () => ends.forEach((end) => end());
         },
       };
-      const graphql = createGraphqlHandler({ services, core, reads, authenticate, log, settings: config, changes });
+      const graphql = createGraphqlHandler({ services, core, reads, authenticate, metrics, log, settings: config, changes });
       const server = createHttpServer({ services, authenticate, health, metrics, log, graphql, settings: config });
       origin = await server.listen(config.host, config.port);
       stack.defer(() => server.close());

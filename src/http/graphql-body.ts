@@ -1,11 +1,14 @@
 /** The body of a GraphQL request: bounded, JSON, one operation. (rest-contract 1.1) */
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../kernel/errors.ts';
+import { largestBodyLimit } from './rest/route.ts';
 
-/** Room for the largest Configuration beside the document that carries it. */
-const bodyLimit = 1024 * 1024;
+/** In UTF-16 code units; values travel as variables. */
+const documentLimit = 64 * 1024;
+/** In bytes: what the REST route with the largest body takes, beside the document that carries it. */
+const bodyLimit = largestBodyLimit + documentLimit;
 
-const tooLarge = (): Refusal => new Refusal('PAYLOAD_TOO_LARGE', 'The request body is too large');
+const tooLarge = (): Refusal => new Refusal('PAYLOAD_TOO_LARGE', `The body is limited to ${bodyLimit} bytes`);
 const invalid = (message: string): Refusal => new Refusal('INVALID_REQUEST', message);
 
 const bytesOf = async (request: IncomingMessage): Promise<Buffer> => {
@@ -30,7 +33,7 @@ const parsed = (text: string): unknown => {
 
 /**
  * What a client sent, parsed.
- * @throws Refusal PAYLOAD_TOO_LARGE over 1 MiB, UNSUPPORTED_MEDIA_TYPE for anything but JSON, INVALID_REQUEST
+ * @throws Refusal PAYLOAD_TOO_LARGE over {@link bodyLimit} bytes, UNSUPPORTED_MEDIA_TYPE for anything but JSON, INVALID_REQUEST
  */
 export const readDocument = async (request: IncomingMessage): Promise<{ readonly query: string }> => {
   if (Number(request.headers['content-length'] ?? 0) > bodyLimit) throw tooLarge();
@@ -39,5 +42,7 @@ export const readDocument = async (request: IncomingMessage): Promise<{ readonly
   const body = parsed((await bytesOf(request)).toString('utf8'));
   if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalid('The request body must be one operation');
   if (!('query' in body) || typeof body.query !== 'string') throw invalid('The request body must carry the operation as query');
+  const { length } = body.query;
+  if (length > documentLimit) throw invalid(`The document has ${length} characters; the limit is ${documentLimit}`);
   return body as { query: string };
 };

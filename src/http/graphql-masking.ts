@@ -6,16 +6,40 @@ import type { Caller } from '../iam/caller.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { publicRefusal } from './errors.ts';
+import type { Outcome } from './graphql-outcome.ts';
+
+/** What the plugin knows of a request beside its document. */
+export interface Masking {
+  readonly caller: Caller;
+  /** The refusal that ends the operation; it is told once, however many fields it met. */
+  readonly ending: Refusal;
+  readonly outcome: Outcome;
+}
 
 /** An error of the document, its variables or its shape has no cause of ours: it is the caller's. */
 const refusalOf = (error: GraphQLError, requestId: string, log: Log): Refusal =>
   error.originalError == null || error.originalError instanceof GraphQLError ? new Refusal('INVALID_REQUEST', error.message) : publicRefusal(error.originalError, requestId, log);
 
-export const useMasking = (log: Log): Plugin<object, { readonly caller: Caller }> => ({
-  onResultProcess: ({ result, setResult, serverContext }) => {
-    const { requestId } = serverContext.caller;
-    const masked = (one: ExecutionResult): ExecutionResult =>
-      one.errors === undefined ? one : { ...one, errors: one.errors.map((error) => refusalError(refusalOf(error, requestId, log), requestId, error)) };
+const statusIn = ({ extensions }: GraphQLError): number => extensions['status'] as number;
+
+/** A request that was refused for what it says answers so over HTTP, too; a stream tells it as its first result. */
+const withStatus = (result: ExecutionResult, errors: readonly GraphQLError[], isStream: boolean): ExecutionResult => {
+  const refused = result.data === undefined && !isStream && errors.every(({ extensions }) => extensions['code'] === 'INVALID_REQUEST');
+  return { ...result, errors, ...(refused && { extensions: { ...result.extensions, http: { status: statusIn(errors[0]!) } } }) };
+};
+
+export const useMasking = (log: Log): Plugin<object, Masking> => ({
+  onResultProcess: ({ request, result, setResult, serverContext: { caller, ending, outcome } }) => {
+    const { requestId } = caller;
+    const isStream = request.headers.get('accept')?.includes('text/event-stream') === true;
+    const masked = (one: ExecutionResult): ExecutionResult => {
+      if (one.errors === undefined) return one;
+      const ends = one.errors.findIndex(({ originalError }) => originalError === ending);
+      const told = one.errors.filter(({ originalError }, index) => originalError !== ending || index === ends);
+      const errors = told.map((error) => refusalError(refusalOf(error, requestId, log), requestId, error));
+      outcome.status = Math.max(outcome.status, ...errors.map(statusIn));
+      return withStatus(one, errors, isStream);
+    };
     if (isAsyncIterable(result)) setResult(mapAsyncIterator(result, masked));
     else if (!Array.isArray(result)) setResult(masked(result));
   },

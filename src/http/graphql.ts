@@ -13,10 +13,14 @@ import { Refusal } from '../kernel/errors.ts';
 import type { Core } from '../core.ts';
 import type { Reads, Services } from '../services.ts';
 import type { Log } from '../telemetry/logger.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import { write } from './answer.ts';
 import { publicRefusal, statusOf } from './errors.ts';
 import { readDocument } from './graphql-body.ts';
-import { useMasking } from './graphql-masking.ts';
+import { createDenialAllowance } from './graphql-denials.ts';
+import { useLimits } from './graphql-limits.ts';
+import { useMasking, type Masking } from './graphql-masking.ts';
+import { useOutcome, type Outcome } from './graphql-outcome.ts';
 import { createPage, pageHeaders } from './graphql-page.ts';
 import { useFreshContexts } from './graphql-subscription.ts';
 
@@ -34,6 +38,7 @@ export const createGraphqlHandler = ({
   core,
   reads,
   authenticate,
+  metrics,
   log,
   settings,
   changes,
@@ -42,6 +47,7 @@ export const createGraphqlHandler = ({
   readonly core: Pick<Core, 'authorizer'>;
   readonly reads: Reads;
   readonly authenticate: Authenticate;
+  readonly metrics: Pick<Metrics, 'operated'>;
   readonly log: Log;
   readonly settings: { readonly mode: 'development' | 'production' };
   /** Rings when events were applied or work was written: what subscriptions wait for. */
@@ -51,7 +57,7 @@ export const createGraphqlHandler = ({
   const page = createPage(path);
   const closing = new AbortController();
 
-  const yoga = createYoga<{ readonly caller: Caller; readonly renewCaller: () => Promise<Caller> }, Omit<Context, 'caller' | 'renewCaller'>>({
+  const yoga = createYoga<Masking & { readonly renewCaller: () => Promise<Caller> }, Omit<Context, 'caller' | 'renewCaller'>>({
     schema,
     context: { services, reads, authorizer: core.authorizer, watch, closing: closing.signal },
     graphqlEndpoint: path,
@@ -63,7 +69,7 @@ export const createGraphqlHandler = ({
     cors: false,
     logging: false,
     maskedErrors: false,
-    plugins: [useFreshContexts(), useMasking(log)],
+    plugins: [useOutcome(), useLimits(), useFreshContexts(), useMasking(log)],
   });
 
   const refuse = (response: ServerResponse, refusal: Refusal, requestId: string): void => {
@@ -74,25 +80,30 @@ export const createGraphqlHandler = ({
     });
   };
 
-  const execute = async (request: IncomingMessage, response: ServerResponse, requestId: string): Promise<void> => {
-    const renewCaller = () => authenticate(request.headers, requestId);
+  const execute = async (request: IncomingMessage, response: ServerResponse, requestId: string, outcome: Outcome): Promise<void> => {
+    const denials = createDenialAllowance();
+    const renewCaller = async () => ({ ...(await authenticate(request.headers, requestId)), denials });
     const caller = await renewCaller();
     const document = await readDocument(request);
     response.setHeader('x-request-id', requestId);
     response.setHeader('cache-control', 'no-store');
     response.setHeader('x-content-type-options', 'nosniff');
     // A body that is parsed already is what yoga takes first.
-    await yoga.handle(Object.assign(request, { body: document }), response, { caller, renewCaller });
+    await yoga.handle(Object.assign(request, { body: document }), response, { caller, renewCaller, ending: denials.refusal, outcome });
   };
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const requestId = newRequestId();
+    const outcome: Outcome = { operation: 'none', status: 200 };
+    const begun = performance.now();
     try {
       if (request.method === 'GET' && settings.mode === 'development') return write(response, 200, requestId, await page(), pageHeaders);
+      response.once('close', () => metrics.operated(outcome.operation, outcome.status, (performance.now() - begun) / 1_000));
       if (request.method !== 'POST') throw new Refusal('METHOD_NOT_ALLOWED', 'GraphQL takes POST');
-      await execute(request, response, requestId);
+      await execute(request, response, requestId, outcome);
     } catch (error) {
       const refusal = publicRefusal(error, requestId, log);
+      outcome.status = statusOf(refusal);
       if (response.headersSent) response.destroy();
       else refuse(response, refusal, requestId);
     }

@@ -36,7 +36,8 @@ export interface Authorizer {
   current(since?: number): Promise<Loaded<Policy>>;
   /**
    * All permissions, in order; the first refused one is audited.
-   * @throws Refusal FORBIDDEN with one generic message, or DEPENDENCY_UNAVAILABLE when the denial cannot be recorded
+   * @throws Refusal FORBIDDEN with one generic message, RATE_LIMITED once the caller's allowance of denials is used up,
+   *   or DEPENDENCY_UNAVAILABLE when the denial cannot be recorded
    */
   require(caller: Caller, operation: Operation, permissions: readonly Permission[]): Promise<Grant>;
   /** Records a refusal that is about more than one permission, and returns it. */
@@ -99,6 +100,7 @@ export const createAuthorizer = ({ streams, audit }: { readonly streams: Streams
 
   const denied: Authorizer['denied'] = async (caller, operation, [action, resource], refusal, details, reasonCode = 'AUTHORIZATION_DENIED') => {
     const namespaceId = operation.resource.namespaceId;
+    caller.denials?.use();
     await audit.record(
       caller,
       { type: 'AuthorizationDenied', data: namespaceId === undefined ? {} : { namespaceId } },
@@ -128,6 +130,7 @@ export const createAuthorizer = ({ streams, audit }: { readonly streams: Streams
     current,
     denied,
     require: async (caller, operation, permissions) => {
+      caller.denials?.assertOpen();
       const policyRevision = await judgeAll(await current(caller.arrivedAt), caller, operation, permissions);
       const [action, resource] = permissions[0]!;
       return {

@@ -11,9 +11,13 @@ export interface Standing {
   readonly queueAgeSeconds: number;
 }
 
+export type GraphqlOperation = 'query' | 'mutation' | 'subscription' | 'none';
+
 export interface Metrics {
   /** One answered request, by the template of its route. */
   answered(method: string, route: string, status: number, seconds: number): void;
+  /** One GraphQL request whose answer, for subscriptions whose stream, has ended; `status` is the worst among its errors. */
+  operated(operation: GraphqlOperation, status: number, seconds: number): void;
   /** One append to the event store. */
   appended(seconds: number): void;
   /** One append that met a stream which had moved. */
@@ -31,6 +35,7 @@ export const createMetrics = (): Metrics => {
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   const requests = new Histogram({ registers, name: 'exuvia_http_request_seconds', help: 'Duration of requests by route template', labelNames: ['method', 'route', 'status'], buckets: requestBuckets });
+  const operations = new Histogram({ registers, name: 'exuvia_graphql_operation_seconds', help: 'Duration of GraphQL requests by kind of operation and class of the worst status among their errors', labelNames: ['operation', 'outcome'], buckets: requestBuckets });
   const appends = new Histogram({ registers, name: 'exuvia_append_seconds', help: 'Duration of appends to the event store', buckets: appendBuckets });
   const conflicts = new Counter({ registers, name: 'exuvia_version_conflicts_total', help: 'Appends that met a stream which had moved' });
   const lag = new Gauge({ registers, name: 'exuvia_projection_lag_seconds', help: 'Time since a consumer last stood at the end of the store', labelNames: ['consumer'] });
@@ -52,6 +57,7 @@ export const createMetrics = (): Metrics => {
 
   return {
     answered: (method, route, status, seconds) => requests.observe({ method, route, status }, seconds),
+    operated: (operation, status, seconds) => operations.observe({ operation, outcome: `${Math.floor(status / 100)}xx` }, seconds),
     appended: (seconds) => appends.observe(seconds),
     versionConflict: () => conflicts.inc(),
     watch: (read) => {

@@ -51,6 +51,10 @@ describe('a request', () => {
   });
 
   it.each([
+    ['a document as its body', 415, 'UNSUPPORTED_MEDIA_TYPE', '{ __typename }', { 'content-type': 'application/graphql' }],
+    ['a form', 415, 'UNSUPPORTED_MEDIA_TYPE', 'query={__typename}', { 'content-type': 'application/x-www-form-urlencoded' }],
+    ['an answer for its body', 415, 'UNSUPPORTED_MEDIA_TYPE', { query: '{ __typename }' }, { 'content-type': 'application/graphql-response+json' }],
+    ['JSON of another kind', 415, 'UNSUPPORTED_MEDIA_TYPE', { query: '{ __typename }' }, { 'content-type': 'application/vnd.api+json' }],
     ['text', 415, 'UNSUPPORTED_MEDIA_TYPE', { query: '{ __typename }' }, { 'content-type': 'text/plain' }],
     ['multipart', 415, 'UNSUPPORTED_MEDIA_TYPE', '--x', { 'content-type': 'multipart/form-data; boundary=x' }],
     ['a batch', 400, 'INVALID_REQUEST', [introspection, introspection], {}],
@@ -72,16 +76,32 @@ describe('a request', () => {
   });
 
   it('with a document that does not fit the schema is the caller\'s error', async () => {
-    for (const body of [{ query: '{ lobster }' }, { query: '{' }, { query: 'query ($id: ID!) { node(id: $id) { id } }', variables: {} }]) expect((await problemOf(await post(body))).code).toBe('INVALID_REQUEST');
+    for (const body of [{ query: '{ lobster }' }, { query: '{' }, { query: 'query ($id: ID!) { node(id: $id) { id } }', variables: {} }]) {
+      const response = await post(body);
+      expect(response.status).toBe(400);
+      expect((await problemOf(response)).code).toBe('INVALID_REQUEST');
+    }
   });
 
-  it('by GET runs nothing', async () => {
-    for (const query of ['{__typename}', 'mutation{createNamespace(input:{name:"x"}){__typename}}']) {
-      const response = await fetch(`${production.edge.endpoint}?query=${encodeURIComponent(query)}`, { headers: { 'x-api-key': production.adminKey } });
+  const operations = ['{__typename}', 'mutation{createNamespace(input:{name:"by-get"}){__typename}}'];
+  const namespaceNames = async (at: World): Promise<string> => JSON.stringify(await (await post({ query: '{ namespaces { nodes { name } } }' }, {}, at)).json());
+
+  it.each(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS'])('by %s runs nothing', async (method) => {
+    for (const query of operations) {
+      const response = await fetch(`${production.edge.endpoint}?query=${encodeURIComponent(query)}`, { method, headers: { 'x-api-key': production.adminKey } });
       expect(response.status).toBe(405);
       expect(response.headers.get('allow')).toBe('POST');
-      expect((await problemOf(response)).code).toBe('METHOD_NOT_ALLOWED');
+      if (method !== 'HEAD') expect((await problemOf(response)).code).toBe('METHOD_NOT_ALLOWED');
     }
+    expect(await namespaceNames(production)).not.toContain('by-get');
+  });
+
+  it('by GET gets the page in development, whatever it asks for', async () => {
+    for (const query of operations) {
+      const response = await fetch(`${world.edge.endpoint}?query=${encodeURIComponent(query)}`, { headers: { 'x-api-key': world.adminKey, accept: 'application/json' } });
+      expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    }
+    expect(await namespaceNames(world)).not.toContain('by-get');
   });
 });
 

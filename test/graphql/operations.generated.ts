@@ -293,7 +293,7 @@ export type AgentDetailsQueryVariables = Exact<{
 }>;
 
 
-export type AgentDetailsQuery = { agent: { id: string, agentId: string, name: string, namespaceId: string, activeRevisionId: string | null, desiredRuntimeState: RuntimeState, status: AgentStatus, credentialSources: Array<{ sourceId: string }>, viewerCan: { read: boolean, update: boolean, deploy: boolean, operate: boolean, delete: boolean }, namespace: { name: string } | null, configuration: { configurationId: string, values: unknown } | null, activeRevision: { revisionId: string, harness: { id: string, mode: ExecutionMode } } | null, revisions: { nodes: Array<{ revisionId: string, revision: number }> } | null, latestDeployment: { deploymentId: string, status: DeploymentStatus } | null } | null };
+export type AgentDetailsQuery = { agent: { id: string, agentId: string, name: string, namespaceId: string, activeRevisionId: string | null, desiredRuntimeState: RuntimeState, status: AgentStatus, credentialSources: Array<{ sourceId: string }> | null, viewerCan: { read: boolean, update: boolean, deploy: boolean, operate: boolean, delete: boolean }, namespace: { name: string } | null, configuration: { configurationId: string, values: unknown } | null, activeRevision: { revisionId: string, harness: { id: string, mode: ExecutionMode } } | null, revisions: { nodes: Array<{ revisionId: string, revision: number }> } | null, latestDeployment: { deploymentId: string, status: DeploymentStatus } | null } | null };
 
 export type ConfigurationDetailsQueryVariables = Exact<{
   id: string;

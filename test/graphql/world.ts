@@ -25,6 +25,7 @@ import { createStreams, type CommandContext } from '../../src/runtime/streams.ts
 import { createWorkQueue, workChannel } from '../../src/runtime/work-queue.ts';
 import { createServices } from '../../src/services.ts';
 import { createLogger } from '../../src/telemetry/logger.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { productConsumers, startConsumers } from '../support/consumers.ts';
 import { createDatabase } from '../support/database.ts';
 import { createFakeDriver } from '../support/fake-driver.ts';
@@ -76,12 +77,14 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
     const core = { streams, authorizer, audit, waitFor: createReadYourWrite(background, productConsumers, notifications).waitFor };
     const reads = createReads(pool);
     let watches = 0;
+    const metrics = createMetrics();
     const services = createServices({ core, reads, compute: createFakeDriver(), installationId });
     const handler = createGraphqlHandler({
       services,
       core,
       reads,
       authenticate: createAuthenticate({ authorizer, keys: createKeys(createKeyRows(pool)), clock }),
+      metrics,
       log: createLogger({ level: 'warn', to: { write: (line) => void log.push(JSON.parse(line) as Record<string, unknown>) } }),
       settings: { mode },
       changes: {
@@ -104,6 +107,7 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
       streams,
       core,
       services,
+      metrics,
       takeStatements: take,
       /** Whether the watch of deployments turns. */
       isWatching: () => watches > 0,

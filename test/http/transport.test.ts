@@ -85,8 +85,10 @@ describe('cookies', () => {
 
   it('ask nothing of a key', async () => expect(await statusIn({}, { ...stop, headers: { cookie: 'a=b' } })).toBe(202));
 
-  it('guard GraphQL in the same way', async () => {
+  it('guard every GraphQL operation in the same way, queries too', async () => {
     expect(await statusIn({}, { method: 'POST', path: '/graphql', headers: cookie })).toBe(403);
+    expect(await statusIn({}, { method: 'POST', path: '/graphql', headers: { ...cookie, origin: 'https://evil.example' } })).toBe(403);
+    expect(await statusIn({}, { method: 'POST', path: '/graphql', headers: { ...cookie, origin } })).toBe(200);
     expect(await statusIn({}, { method: 'POST', path: '/graphql', headers: { 'x-forwarded-for': '10.0.0.1' } })).toBe(403);
     expect(await statusIn({}, { method: 'POST', path: '/graphql' })).toBe(200);
   });

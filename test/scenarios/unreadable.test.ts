@@ -50,10 +50,10 @@ describe('scenario 18: unreadable settings', () => {
     const listed = await demand<AgentAnswer[]>(app.client, 200, 'GET', `${steps.at}/agents`);
     expect(listed.find((agent) => agent.id === sibling.id)).toMatchObject({ harnessAuth: sibling.harnessAuth });
     const { data: shown } = await app.client.graphql<{ agent: object }>(
-      `query ($id: ID!, $namespaceId: ID!) { agent(id: $id, namespaceId: $namespaceId) { name harnessAuth plugins configurationReadError { code field } } }`,
+      `query ($id: ID!, $namespaceId: ID!) { agent(id: $id, namespaceId: $namespaceId) { name harnessAuth plugins credentialSources { sourceId } configurationReadError { code field } } }`,
       { id, namespaceId },
     );
-    expect(shown.agent).toEqual({ name: 'unreadable', harnessAuth: null, plugins: null, configurationReadError: { code: 'SAVED_CONFIGURATION_UNREADABLE', field: 'harnessAuth' } });
+    expect(shown.agent).toEqual({ name: 'unreadable', harnessAuth: null, plugins: null, credentialSources: null, configurationReadError: { code: 'SAVED_CONFIGURATION_UNREADABLE', field: 'harnessAuth' } });
 
     for (const [method, at, body] of [['PATCH', path, { configurationId }], ['POST', `${path}/deploy`, undefined]] as const)
       expect(await app.client.rest(method, at, body)).toMatchObject({ status: 409, error: { code: 'RESOURCE_CONFLICT' } });

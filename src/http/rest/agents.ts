@@ -1,7 +1,7 @@
 /** Routes of Agents: their draft, their deployment, their stop and their deletion. (rest-contract 2.1) */
 import { createAgentInput, updateAgentInput } from '../../agent/input.ts';
 import { agent, listOf, revision } from './resources.ts';
-import { route, type RoutePermission } from './route.ts';
+import { largestBodyLimit, route, type RoutePermission } from './route.ts';
 
 const tag = 'Agents';
 const readConfiguration: RoutePermission = { action: 'read', resourceKind: 'configuration', scope: 'request_body' };
@@ -32,7 +32,7 @@ export const agentRoutes = [
     summary: 'Create an Agent; nothing is started',
     permissions: [{ action: 'create', resourceKind: 'agent', scope: 'namespace' }, readConfiguration, ...sources],
     body: createAgentInput,
-    bodyLimit: 458_752,
+    bodyLimit: largestBodyLimit,
     takes: 'Idempotency-Key',
     status: 201,
     answer: agent,

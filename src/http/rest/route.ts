@@ -59,6 +59,8 @@ export const route = <const Path extends string, View, Body extends TSchema | un
 
 /** Bytes a request body may have where its route says nothing else. */
 export const defaultBodyLimit = 65_536;
+/** Bytes the largest body of any route may have: an Agent with its initial workspace files. */
+export const largestBodyLimit = 458_752;
 
 const prefixes: Readonly<Record<string, Prefix>> = { namespaceId: 'ns', configurationId: 'cfg', agentId: 'agt', revisionId: 'rev', deploymentId: 'rev' };
 
