@@ -8,6 +8,7 @@ import './configuration.ts';
 import './agent.ts';
 import './agent-revision.ts';
 import './deployment.ts';
+import './diagnostics.ts';
 import './history.ts';
 import './node.ts';
 

@@ -203,7 +203,8 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
     stack.defer(() => loops.abort());
 
     const isApi = config.roles.includes('api');
-    const services = createServices({ core, reads, compute: processAdmission, installationId });
+    let driver: ComputeDriver | undefined;
+    const services = createServices({ core, reads, compute: processAdmission, diagnosing: () => driver, clock, installationId });
     // Whoever serves is where the operator looks for the first key, so only there it is written.
     if (isApi && gate.mismatch === undefined) {
       const born = await bootstrapInstallation({
@@ -224,9 +225,10 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
     await untilCaughtUp(pool, isWorker ? await store.head({ streamPrefix: prefix }) : null, waiting);
     let worker: Worker | undefined;
     if (isWorker && gate.mismatch === undefined) {
-      const driver = createProcessDriver({ root: computeRoot(config), log });
-      stack.defer(() => driver.close({ stopWorkloads: isApi }));
-      worker = await runWorker({ config, log, pool, core, driver, wakeOnWork: (wake) => notifications.on(workChannel, wake), signal: loops.signal, seams });
+      const workloads = createProcessDriver({ root: computeRoot(config), log });
+      driver = workloads;
+      stack.defer(() => workloads.close({ stopWorkloads: isApi }));
+      worker = await runWorker({ config, log, pool, core, driver: workloads, wakeOnWork: (wake) => notifications.on(workChannel, wake), signal: loops.signal, seams });
       const { done } = worker;
       stack.defer(async () => {
         loops.abort();

@@ -4,6 +4,7 @@ import { createAgentService, type AgentService } from './agent/service.ts';
 import type { AgentReads } from './agent/view.ts';
 import { createRevisionService, type RevisionService } from './agent-revision/service.ts';
 import type { RevisionReads } from './agent-revision/view.ts';
+import { createDiagnose, type Diagnose, type Diagnosing } from './deployment/diagnose.ts';
 import { createConfigurationService, type ConfigurationService } from './configuration/service.ts';
 import type { ConfigurationReads } from './configuration/view.ts';
 import type { DeploymentReads } from './deployment/view.ts';
@@ -14,6 +15,7 @@ import type { InstallationReads } from './installation/view.ts';
 import { createNamespaceService, type NamespaceService } from './namespace/service.ts';
 import type { NamespaceReads } from './namespace/view.ts';
 import type { Core } from './core.ts';
+import type { Clock } from './runtime/clock.ts';
 
 /** The read models' queries. */
 export interface Reads {
@@ -31,7 +33,7 @@ export interface Services {
   readonly namespaces: NamespaceService;
   readonly configurations: ConfigurationService;
   readonly agents: AgentService & { readonly deploy: Deploy };
-  readonly revisions: RevisionService;
+  readonly revisions: RevisionService & { readonly diagnose: Diagnose };
   readonly history: HistoryService;
 }
 
@@ -39,17 +41,21 @@ export const createServices = ({
   core,
   reads,
   compute,
+  diagnosing,
+  clock,
   installationId,
 }: {
   readonly core: Core;
   readonly reads: Reads;
   readonly compute: Admitting;
+  readonly diagnosing: Diagnosing;
+  readonly clock: Clock;
   readonly installationId: string;
 }): Services => ({
   installation: createInstallationService({ core, reads: reads.installation, installationId }),
   namespaces: createNamespaceService({ core, reads: reads.namespaces, installationId }),
   configurations: createConfigurationService({ core, reads: reads.configurations }),
   agents: { ...createAgentService({ core, reads: reads.agents }), deploy: createDeploy({ core, compute }) },
-  revisions: createRevisionService({ core, revisionReads: reads.revisions, deploymentReads: reads.deployments }),
+  revisions: { ...createRevisionService({ core, revisionReads: reads.revisions, deploymentReads: reads.deployments }), diagnose: createDiagnose({ core, diagnosing, clock }) },
   history: createHistoryService({ core, reads: reads.history, installationId }),
 });

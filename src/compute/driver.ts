@@ -90,6 +90,16 @@ export interface Observation {
   readonly warnings?: readonly { readonly code: 'PLUGIN_INSTALL_FAILED' | 'PLUGIN_AUTH_REQUIRED'; readonly pluginId: string }[];
 }
 
+/** One piece of fresh evidence about a revision; identifiers are those of {@link RuntimeFailure}. (agent-lifecycle section 8) */
+export interface DiagnosticCheck {
+  readonly component: string;
+  readonly check: string;
+  readonly state: 'succeeded' | 'failed' | 'unknown';
+  /** RFC 3339; null when nothing could be asked. */
+  readonly checkedAt: string | null;
+  readonly code?: string;
+}
+
 export interface NamespaceObservation {
   readonly namespaceId: string;
   readonly done: boolean;
@@ -138,6 +148,11 @@ export interface ComputeDriver {
    */
   deleteAgent(agent: AgentIdentity, options: EffectOptions): Promise<void>;
 
+  /**
+   * Fresh evidence about a revision, a held startup failure first; a workload that is absent or was replaced reads `unknown`.
+   * Changes nothing. Rejects when the evidence cannot be collected.
+   */
+  diagnoseRevision(revision: RevisionSnapshot, options: { readonly signal: AbortSignal }): Promise<readonly DiagnosticCheck[]>;
   /** Where the serving gateway of an Agent listens; private to the control plane. Undefined when nothing serves. */
   gatewayEndpoint(agent: { readonly namespaceId: string; readonly agentId: string }): { readonly url: string; readonly token: string } | undefined;
   /** Agents that own objects here, for the sweep that retires what history has forgotten. */

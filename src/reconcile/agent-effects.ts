@@ -3,13 +3,13 @@ import { agents, revisions } from '../aggregates.ts';
 import type { PresentAgent } from '../agent/agent.ts';
 import type { AdmittedRevision } from '../agent/lifecycle.ts';
 import type { WorkCommand } from '../agent/work.ts';
+import { snapshotOf } from '../agent-revision/snapshot.ts';
 import type { AgentIdentity, RevisionSnapshot } from '../compute/driver.ts';
 import { Fault } from '../kernel/errors.ts';
 import type { Streams } from '../runtime/streams.ts';
 import { ClaimLost } from '../runtime/lease.ts';
 import type { Ended } from './outcome.ts';
 import type { Pass } from './pass.ts';
-import { snapshotOf } from './plan.ts';
 
 export type AgentPass = Pass<WorkCommand>;
 

@@ -2,6 +2,7 @@
 import { namespaces, revisions } from '../aggregates.ts';
 import type { PresentAgent } from '../agent/agent.ts';
 import type { AgentRevisionSnapshotted } from '../agent-revision/messages.ts';
+import { snapshotOf } from '../agent-revision/snapshot.ts';
 import type { AdmittedRevision } from '../agent/lifecycle.ts';
 import { ResultRefused } from '../agent/work.ts';
 import { TransientDependency, type Observation, type RevisionSnapshot } from '../compute/driver.ts';
@@ -10,7 +11,7 @@ import type { Finished } from '../runtime/worker.ts';
 import { bind, reload, retireAll, stopAll, type AgentPass } from './agent-effects.ts';
 import { currentPolicy, requireActor, requireAgentPrincipal } from './authorization.ts';
 import { Ended, dependencyUnavailable, driverFailure, fail, finished, refuse, retry, unfinished, unready } from './outcome.ts';
-import { isHere, planDeployment, predecessorsOf, selectedRevision, snapshotOf } from './plan.ts';
+import { isHere, planDeployment, predecessorsOf, selectedRevision } from './plan.ts';
 
 type Snapshot = AgentRevisionSnapshotted['data'];
 

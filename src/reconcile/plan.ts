@@ -1,8 +1,5 @@
 /** Pure comparisons of what an Agent's stream wants with what a pass was queued for. (agent-lifecycle 3.6, 3.12, 4.1) */
-import { isUnreadable } from '../kernel/codec.ts';
-import type { AgentRevisionSnapshotted } from '../agent-revision/messages.ts';
 import type { AdmittedRevision, Lifecycle, StopOperation } from '../agent/lifecycle.ts';
-import type { RevisionSnapshot } from '../compute/driver.ts';
 
 interface Compute {
   readonly id: string;
@@ -48,22 +45,4 @@ export const planStop = (agent: Lifecycle, stop: StopOperation, here: Compute): 
     (other) => other.number <= stop.lastNumber && other.revisionId !== selected?.revisionId && isHere(other.compute, here),
   );
   return { step: 'sweep', revisions: selected === undefined ? others : [selected, ...others] };
-};
-
-/** What the driver may know of a revision; unreadable settings leave it without a document, which stops and retirements never need. (failure scenario 18) */
-export const snapshotOf = (data: AgentRevisionSnapshotted['data']): RevisionSnapshot => {
-  const { revisionId, namespaceId, agentId, servicePrincipalId, number, harness, compute, settings } = data;
-  const readable = isUnreadable(settings) ? { harnessAuth: null, configuration: {} } : settings;
-  return {
-    revisionId,
-    namespaceId,
-    agentId,
-    servicePrincipalId,
-    number,
-    executionMode: harness.mode,
-    harness,
-    compute,
-    harnessAuth: readable.harnessAuth,
-    configuration: readable.configuration as RevisionSnapshot['configuration'],
-  };
 };

@@ -295,6 +295,8 @@ const stopping: readonly Row[] = [
   { id: 'AZ-141', by: [], fresh: true, given: async (scene) => failedDeletion(scene, await another(scene)), asks: deleteG1, ...forbidden('agent:delete=G1'), then: stillFailed },
 ];
 
+const diagnoseR1 = (n: Names) => use.diagnoseAgentDeployment(revisionAt(n, 'R1'));
+
 const revisions: readonly Row[] = [
   { id: 'AZ-150', by: ['agent:read=G1', 'agent_revision:read=R1'], asks: (n) => use.listAgentRevisions(agentAt(n, 'G1')), status: 200, then: shows('R1') },
   { id: 'AZ-151', by: ['agent:read=G1'], asks: (n) => use.listAgentRevisions(agentAt(n, 'G1')), status: 200, then: shows() },
@@ -303,6 +305,8 @@ const revisions: readonly Row[] = [
   { id: 'AZ-154', by: ['agent_revision:read=G1'], asks: (n) => use.getAgentRevision(revisionAt(n, 'R1')), ...forbidden('agent_revision:read=R1') },
   { id: 'AZ-155', by: 'the administrator', asks: (n) => use.getAgentRevision(revisionAt(n, 'R1', 'G0')), ...notFound },
   { id: 'AZ-156', by: ['agent_revision:read=R1'], asks: (n) => use.getAgentDeployment(revisionAt(n, 'R1')), status: 200 },
+  ...['agent:read=G1', 'agent:operate=G1', 'agent_revision:read=R1'].map((missing, _, all): Row => ({ id: 'AZ-159', by: all.filter((grant) => grant !== missing), asks: diagnoseR1, ...forbidden(missing) })),
+  { id: 'AZ-160', by: ['agent:read=G1', 'agent:operate=G1', 'agent_revision:read=R1'], asks: diagnoseR1, status: 503, code: 'DEPENDENCY_UNAVAILABLE' },
   { id: 'AZ-157', by: ['agent:operate=G1', 'agent:read=G1'], asks: (n) => use.getAgentDeployment(revisionAt(n, 'R1')), ...forbidden('agent_revision:read=R1') },
 ];
 
@@ -321,6 +325,9 @@ export const rows: readonly Row[] = [...admission, ...creation, ...reading, ...p
 /** Rows whose outcome the worker decides: dispatch.test.ts. */
 export const dispatchRows = ['AZ-118', 'AZ-142', 'AZ-143', 'AZ-144', 'AZ-145', 'AZ-146'] as const;
 
+/** Rows that take a process which runs Agents: diagnostics.test.ts. */
+export const diagnosticsRows = ['AZ-158', 'AZ-160'] as const;
+
 /** Rows of stores that do not answer: outage.test.ts. */
 export const outageRows = ['AZ-019', 'AZ-020'] as const;
 
@@ -333,7 +340,6 @@ export const allRows: readonly string[] = [[1, 21], [30, 54], [60, 73], [80, 95]
 export const waiting: Readonly<Record<string, readonly string[]>> = {
   'sessions and accounts': ['AZ-002', 'AZ-003', 'AZ-004', 'AZ-005', 'AZ-006', 'AZ-008', 'AZ-009', 'AZ-010', 'AZ-016'],
   'Secrets, service accounts and credential sources': ['AZ-043', 'AZ-044', 'AZ-045', 'AZ-046', 'AZ-047', ...through(81, 87), ...through(103, 107), ...through(109, 113), 'AZ-116', 'AZ-119', 'AZ-120'],
-  'diagnostics': ['AZ-158', 'AZ-159', 'AZ-160'],
   'workspace files and native admin': through(170, 184),
   'policy routes and keys over HTTP': ['AZ-147', ...through(190, 202)],
 };

@@ -169,6 +169,22 @@ export const computeDriverContract = (name: string, open: () => Promise<DriverWo
       expect(await world.living()).toEqual([agent.agentId]);
     });
 
+    it('diagnoses a revision: serving, held or not there, and changes nothing', async () => {
+      const options = { signal: new AbortController().signal };
+      const first = revision(1);
+      expect(await driver.diagnoseRevision(first, options)).toMatchObject([{ state: 'unknown', checkedAt: null, code: 'UNAVAILABLE' }]);
+      await serve(first);
+      expect(await driver.diagnoseRevision(first, options)).toMatchObject([{ state: 'succeeded', checkedAt: expect.any(String) as string }]);
+      const second = revision(2, world.documents.held('AUTHENTICATION_FAILED'));
+      expect(await driver.diagnoseRevision(second, options)).toMatchObject([{ state: 'unknown', checkedAt: null, code: 'UNAVAILABLE' }]);
+      expect(driver.gatewayEndpoint(agent)).toBeDefined();
+      await driver.stopRevision(first, pass(2));
+      const { runtimeFailure } = await prepared(driver, second, pass(2));
+      const { component, check, checkedAt, code } = runtimeFailure!;
+      expect(await driver.diagnoseRevision(second, options)).toEqual([{ component, check, state: 'failed', checkedAt, code }]);
+      await expect(driver.diagnoseRevision({ ...second, compute: { id: 'kubernetes', implementation: 'other' } }, options)).rejects.toThrow('pinned');
+    });
+
     it('shows a failure that an activation ran into at the next prepare of that revision', async () => {
       await serve(revision(1));
       const second = revision(2, world.documents.held('LOGIN_FAILED'));

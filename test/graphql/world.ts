@@ -76,9 +76,10 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
     const authorizer = createAuthorizer({ streams, audit });
     const core = { streams, authorizer, audit, waitFor: createReadYourWrite(background, productConsumers, notifications).waitFor };
     const reads = createReads(pool);
+    const driver = createFakeDriver();
     let watches = 0;
     const metrics = createMetrics();
-    const services = createServices({ core, reads, compute: createFakeDriver(), installationId });
+    const services = createServices({ core, reads, compute: driver, diagnosing: () => driver, clock, installationId });
     const handler = createGraphqlHandler({
       services,
       core,

@@ -4,7 +4,7 @@ import { routes } from '../../src/http/rest/routes.ts';
 import { parse } from '../../src/kernel/parse.ts';
 import { exchange, type RawAnswer } from '../support/raw-http.ts';
 import { agentId, configurationId, errorOf, namespaceId, revisionId, startEdge, type Edge, type RequestParts } from './edge.ts';
-import { agentView, configurationView, deploymentView, installationView, namespaceView, revisionView } from './views.ts';
+import { agentView, configurationView, deploymentView, diagnosticsView, installationView, namespaceView, revisionView } from './views.ts';
 
 const namespace = `/namespaces/${namespaceId}`;
 const configuration = `${namespace}/configurations/${configurationId}`;
@@ -48,6 +48,7 @@ const rows: readonly Row[] = [
   { operationId: 'listAgentRevisions', request: { path: `${agent}/revisions` }, call: 'revisions.list', arguments: [agentPlace], view: [revisionView], status: 200 },
   { operationId: 'getAgentRevision', request: { path: `${agent}/revisions/${revisionId}` }, call: 'revisions.get', arguments: [revisionPlace], view: revisionView, status: 200 },
   { operationId: 'getAgentDeployment', request: { path: `${agent}/deployments/${revisionId}` }, call: 'revisions.deployment', arguments: [revisionPlace], view: deploymentView, status: 200 },
+  { operationId: 'diagnoseAgentDeployment', request: { method: 'POST', path: `${agent}/deployments/${revisionId}/diagnostics`, headers: { 'content-length': '0' } }, call: 'revisions.diagnose', arguments: [revisionPlace], view: diagnosticsView, status: 200 },
 ];
 
 const requestIdPattern = /^req_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -115,6 +116,7 @@ describe('methods and paths', () => {
     [`${agent}/revisions`, 'GET'],
     [`${agent}/revisions/${revisionId}`, 'GET'],
     [`${agent}/deployments/${revisionId}`, 'GET'],
+    [`${agent}/deployments/${revisionId}/diagnostics`, 'POST'],
     ['/namespaces/no-id', 'GET, DELETE'],
   ])('%s answers %s and refuses the rest before anything else', async (path, allow) => {
     await start();

@@ -55,6 +55,8 @@ export const revisionView: RevisionView = {
   createdAt,
 };
 
+export const diagnosticsView = { revisionId, observedAt: '2026-11-28T12:00:00.000Z', checks: [{ component: 'gateway', check: 'runtime-status', state: 'unknown', checkedAt: null, code: 'UNAVAILABLE' }] };
+
 export const deploymentView = {
   deploymentId: revisionId,
   namespaceId,

@@ -50,6 +50,8 @@ export const openReplica = async ({ database, dataDir }: TestApplication, name =
     core: { streams, authorizer, audit, waitFor: () => Promise.resolve() },
     reads: createReads(pool),
     compute,
+    diagnosing: () => compute,
+    clock,
     installationId: installation.installationId,
   });
   const { servicePrincipalId } = installation.serviceKey;

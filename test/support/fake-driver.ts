@@ -1,5 +1,5 @@
 /** A Compute driver in memory: it keeps fences and counts what runs, and a test decides what it observes and when it fails. */
-import { FencedOff, type AgentIdentity, type ComputeDriver, type EffectOptions, type Observation, type RevisionSnapshot } from '../../src/compute/driver.ts';
+import { FencedOff, type AgentIdentity, type ComputeDriver, type DiagnosticCheck, type EffectOptions, type Observation, type RevisionSnapshot } from '../../src/compute/driver.ts';
 
 type Verb =
   | 'ensureNamespace'
@@ -22,6 +22,8 @@ export interface FakeDriver extends ComputeDriver {
   before: (verb: Verb, id: string, options: { readonly signal: AbortSignal }) => Promise<void> | void;
   /** What `prepareRevision` sees beside the identities. */
   observe: (revision: RevisionSnapshot) => Partial<Observation>;
+  /** What `diagnoseRevision` finds. */
+  diagnose: (revision: RevisionSnapshot) => readonly DiagnosticCheck[];
   isExclusive: boolean;
   /** Tells listeners that an Agent's workload changed. */
   changed(agent: { readonly namespaceId: string; readonly agentId: string }): void;
@@ -56,6 +58,7 @@ export const createFakeDriver = (): FakeDriver => {
     serving: new Map(),
     before: () => {},
     observe: () => ({ ready: true }),
+    diagnose: () => [],
     isExclusive: false,
     admit: () => ({ admitted: true }),
     requiresStoppedPredecessors: () => driver.isExclusive,
@@ -84,6 +87,7 @@ export const createFakeDriver = (): FakeDriver => {
         owned.delete(agent.agentId);
         removed.add(agent.agentId);
       }),
+    diagnoseRevision: async (revision) => driver.diagnose(revision),
     gatewayEndpoint: () => undefined,
     ownedAgents: async () => [...owned.values()],
     onChange: (listener) => {

@@ -169,6 +169,11 @@ export const useCases = {
     rest: { method: 'GET', path: `${pathOf.agent(place)}/revisions/${place.revisionId}` },
     graphql: revisionQuery('agentRevision', place, revisionFields),
   }),
+  diagnoseAgentDeployment: (place: RevisionPlace): UseCase => ({
+    action: both('agent_deployments.diagnostics.run'),
+    rest: { method: 'POST', path: `${pathOf.agent(place)}/deployments/${place.revisionId}/diagnostics` },
+    graphql: mutation('diagnoseAgentDeployment', { id: place.revisionId, agentId: place.agentId, namespaceId: place.namespaceId }, 'diagnostics', '{ revisionId observedAt checks { component check state checkedAt code } }'),
+  }),
   getAgentDeployment: (place: RevisionPlace): UseCase => ({
     action: both('agent_deployments.read'),
     rest: { method: 'GET', path: `${pathOf.agent(place)}/deployments/${place.revisionId}` },

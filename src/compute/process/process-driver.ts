@@ -4,6 +4,7 @@ import { canonicalText } from '../../kernel/canonical.ts';
 import { ActivationPending } from '../driver.ts';
 import type { AgentIdentity, ComputeDriver, Observation, RevisionSnapshot } from '../driver.ts';
 import { processAdmission } from './admission.ts';
+import { diagnoseGateway } from './diagnose.ts';
 import { OwnershipConflict, readRecord, removeDurably, writeDurably } from './disk.ts';
 import { openFences } from './fence.ts';
 import { hostIdentity, openRoot } from './host.ts';
@@ -181,6 +182,12 @@ export const createProcessDriver = (options: ProcessDriverOptions): ComputeDrive
         await removeDurably(agentFolder(root, agent).path);
       };
       return fences.fenced(agent.agentId, effect, remove, remove);
+    },
+
+    diagnoseRevision: async (revision, { signal }) => {
+      signal.throwIfAborted();
+      requireRunsHere(revision);
+      return diagnoseGateway(agentFolder(root, revision), revision.revisionId);
     },
 
     gatewayEndpoint: (agent) => {

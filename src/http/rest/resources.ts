@@ -1,6 +1,7 @@
 /** The resources REST answers with: each one's closed schema, its presenter, and its entity tag where it has one. (rest-contract 2.2, 2.7, 2.8, 3.1 to 3.3) */
 import Type, { type TSchema } from 'typebox';
 import { createAgentInput } from '../../agent/input.ts';
+import { diagnosticChecks, type Diagnostics } from '../../deployment/diagnose.ts';
 import { createConfigurationInput } from '../../configuration/input.ts';
 import { idPattern, type Prefix } from '../../kernel/ids.ts';
 import { presentAgent, presentConfiguration, presentDeployment, presentInstallation, presentNamespace, presentRevision } from './present.ts';
@@ -136,6 +137,15 @@ export const deployment = {
     { ...closed, title: 'Deployment' },
   ),
   present: presentDeployment,
+};
+
+export const diagnostics = {
+  schema: Type.Object({ revisionId: id('rev'), observedAt: timestamp, checks: diagnosticChecks }, { ...closed, title: 'Diagnostics' }),
+  present: ({ revisionId, observedAt, checks }: Diagnostics) => ({
+    revisionId,
+    observedAt,
+    checks: checks.map(({ component, check, state, checkedAt, code }) => ({ component, check, state, checkedAt, ...(code !== undefined && { code }) })),
+  }),
 };
 
 export const listOf = <View>({ schema, present }: Resource<View>): Resource<readonly View[]> => ({ schema: Type.Array(schema), present: (views) => views.map(present) });
