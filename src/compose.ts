@@ -145,9 +145,9 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
     stack.defer(() => clock.close());
     const metrics = createMetrics();
     metrics.watch(() => readStanding(pool));
-    const store = measured(await openEventStore(config.eventstoreUrl ?? url, stack, { url, pool }), metrics);
     const installationId = await createInstallationRow(pool).id();
     const prefix = `${installationId}.`;
+    const store = measured(await openEventStore(config.eventstoreUrl ?? url, stack, { url, pool }, installationId), metrics);
 
     const notifications = listen(url, [checkpointChannel, workChannel, claimChannel]);
     stack.defer(() => notifications.close());

@@ -79,18 +79,23 @@ export const openDatabase = async (
 /**
  * The event store at a URL: `esdb://…` or `esdb+discover://…` for EventStoreDB, `postgresql://…` for the tables of a database.
  * A database that is open already lends its pool. Closed with the stack.
- * @throws Fault for a URL of neither, and for a store that cannot be reached
+ * @param installationId whose streams the store must be set to keep whole; without it only rights are looked at
+ * @throws Fault for a URL of neither, for a store that cannot be reached, and for one that lacks a right or would truncate a stream
  */
-export const openEventStore = async (url: string, stack: AsyncDisposableStack, database?: Database): Promise<EventStore> => {
+export const openEventStore = async (url: string, stack: AsyncDisposableStack, database?: Database, installationId?: string): Promise<EventStore> => {
   const name = `The event store ${withoutCredentials(url)}`;
-  const open = async (): Promise<EventStore> => {
-    if (/^esdb(\+discover)?:\/\//.test(url)) return (await import('./event-store/eventstoredb.ts')).createEventstoredbEventStore({ url });
+  const open = async (): Promise<{ readonly store: EventStore; readonly check: () => Promise<unknown> }> => {
+    if (/^esdb(\+discover)?:\/\//.test(url)) {
+      const store = (await import('./event-store/eventstoredb.ts')).createEventstoredbEventStore({ url });
+      return { store, check: () => store.check(installationId === undefined ? undefined : prefixOf(installationId)) };
+    }
     if (!/^postgres(ql)?:\/\//.test(url)) throw new Fault('The URL of an event store begins with esdb:// or postgresql://');
-    return createPostgresEventStore(database?.url === url ? database : await openDatabaseAt(url, stack, { name }));
+    const store = createPostgresEventStore(database?.url === url ? database : await openDatabaseAt(url, stack, { name }));
+    return { store, check: () => store.readStream('exuvia', 0) };
   };
-  const store = await open();
+  const { store, check } = await open();
   stack.defer(() => store.close());
-  await store.readStream('exuvia', 0).catch((error: unknown) => {
+  await check().catch((error: unknown) => {
     if (!(error instanceof StoreUnavailable)) throw error;
     throw new Fault(`${name} cannot be reached`, { cause: error });
   });

@@ -9,6 +9,7 @@ import { createAppend } from './eventstoredb/appends.ts';
 import { connect } from './eventstoredb/connection.ts';
 import { createReads } from './eventstoredb/reads.ts';
 import { retrying } from './eventstoredb/retrying.ts';
+import { createStartCheck, type StartCheck } from './eventstoredb/start-check.ts';
 import { subscribe } from './eventstoredb/subscription.ts';
 
 export interface EventstoredbEventStoreOptions {
@@ -22,6 +23,15 @@ export interface EventstoredbEventStoreOptions {
   readonly pollMs?: number;
 }
 
+export interface EventstoredbEventStore extends EventStore {
+  /**
+   * Looks whether the server gives the rights and keeps the history that the product takes. With the prefix of an
+   * Installation the settings of its streams are examined as well.
+   * @throws Fault whose one sentence names the right, or the stream and its setting; StoreUnavailable
+   */
+  readonly check: StartCheck;
+}
+
 /**
  * An event store in EventStoreDB 23.10 or later; it is reached at the first call.
  * A stream that was deleted or truncated there is a Fault for whoever reads it. (failure scenario 30)
@@ -31,7 +41,7 @@ export const createEventstoredbEventStore = ({
   budgetMs = 5_000,
   callTimeoutMs = 2_500,
   pollMs = 10_000,
-}: EventstoredbEventStoreOptions): EventStore => {
+}: EventstoredbEventStoreOptions): EventstoredbEventStore => {
   const connection = connect(url);
   const reads = createReads(connection, { silenceMs: callTimeoutMs, attempt: (call) => retrying(budgetMs, call) });
   /** For those that repeat themselves. */
@@ -56,6 +66,7 @@ export const createEventstoredbEventStore = ({
       appending.add(appended);
       return appended.finally(() => appending.delete(appended));
     },
+    check: createStartCheck(connection, reads, { budgetMs, silenceMs: callTimeoutMs }),
     readStream,
     readStreams: (requests) => Promise.all(requests.map(({ stream, fromRevision }) => readStream(stream, fromRevision))),
     async readAll(after, filter, limit) {

@@ -1,6 +1,7 @@
 /** An EventStoreDB that others use as well, and operators who delete in it. */
 import { BACKWARDS, END, streamNameFilter } from '@eventstore/db-client';
-import { describe, expect, it, vi } from 'vitest';
+import type { EventStoreDBClient } from '@eventstore/db-client';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { noStream } from '../../src/event-store/event-store.ts';
 import type { EventStore } from '../../src/event-store/event-store.ts';
 import { createEventstoredbEventStore } from '../../src/event-store/eventstoredb.ts';
@@ -83,12 +84,54 @@ describe('scenario 30: deletes inside the event store', () => {
     ['$maxCount', { maxCount: 2 }, 'has a gap at revision 0'],
     ['$tb', { truncateBefore: 1 }, 'has a gap at revision 0'],
     ['$tb beyond the end', { truncateBefore: 9 }, 'was truncated'],
+    ['$maxAge', { maxAge: 1 }, 'was truncated'],
   ])('%s set by an operator is a Fault, not a shorter history', async (_, settings, message) => {
     const store = world.open();
     await store.append(world.stream, noStream, [event(), event(), event()]);
     await world.client().setStreamMetadata(world.stream, settings);
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 10_000 });
+    onTestFinished(() => void vi.useRealTimers());
     await expect(store.readStream(world.stream, 0)).rejects.toThrow(message);
     await expect(store.readStream(world.stream, 0)).rejects.toBeInstanceOf(StoreFault);
+  });
+});
+
+describe('scenario 30: settings of streams that a start looks for', () => {
+  const set = (stream: string, settings: Parameters<EventStoreDBClient['setStreamMetadata']>[1]) => world.client().setStreamMetadata(stream, settings, { deadline: 5_000 });
+
+  it.each([
+    ['$maxAge', { maxAge: 86_400 }],
+    ['$maxCount', { maxCount: 1_000_000 }],
+    ['$tb', { truncateBefore: 1 }],
+  ])('%s on a stream of ours is a Fault that names both, before anything has gone', async (setting, settings) => {
+    const store = world.open();
+    await store.append(world.stream, noStream, [event(), event()]);
+    await store.check(world.prefix);
+    await set(world.stream, settings);
+    await expect(store.check(world.prefix)).rejects.toEqual(
+      new StoreFault(`The event store would let events of stream ${world.stream} go: ${setting} is set in its metadata and must be taken out`),
+    );
+    await set(world.stream, { cacheControl: 10 });
+    await store.check(world.prefix);
+  });
+
+  it('a stream that was deleted softly, and one that is not there yet, are named as well', async () => {
+    const store = world.open();
+    await store.append(world.stream, noStream, [event()]);
+    await world.client().deleteStream(world.stream, { deadline: 5_000 });
+    await expect(store.check(world.prefix)).rejects.toThrow(`stream ${world.stream} go: $tb`);
+    await set(world.stream, { truncateBefore: 0 });
+    await set(`${world.prefix}later`, { maxCount: 1 });
+    await expect(store.check(world.prefix)).rejects.toThrow(`stream ${world.prefix}later go: $maxCount`);
+  });
+
+  it('what others set on their streams, and metadata that are no settings, keep nobody from starting', async () => {
+    const store = world.open();
+    world.appendForeign('foreign/s', 2_000);
+    await set('foreign/s', { maxCount: 1 });
+    await set(`x${world.prefix}s`, { maxCount: 1 });
+    world.appendForeign(`$$${world.stream}`);
+    await store.check(world.prefix);
   });
 });
 

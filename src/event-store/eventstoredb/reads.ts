@@ -6,7 +6,7 @@ import type { EventStore, Filter, Page, Position, StoredEvent } from '../event-s
 import type { Connection } from './connection.ts';
 import { isInvalidPosition } from './failure.ts';
 import { logPosition } from './position.ts';
-import { eventOf, messages } from './responses.ts';
+import { eventOf, messages, settingsIn } from './responses.ts';
 
 /** Most events that one call asks for. */
 const largestChunk = 512;
@@ -48,7 +48,7 @@ export const createReads = ({ client, options }: Connection, { silenceMs, attemp
     attempt(async () => {
       for await (const message of messages(client.readStream(`$$${stream}`, { ...options, fromRevision: END, direction: BACKWARDS, maxCount: 1 }), silenceMs)) {
         const settings = eventOf(message);
-        if (settings !== undefined && '$tb' in (JSON.parse(settings.data) as object)) throw new Fault(`Stream ${stream} was deleted in the event store`);
+        if (settings !== undefined && '$tb' in settingsIn(settings)) throw new Fault(`Stream ${stream} was deleted in the event store`);
       }
     });
 

@@ -28,10 +28,10 @@ export const endCall = (call: Call): void => {
 };
 
 /**
- * The messages of a read, which the client gives no deadline.
+ * The messages of a read or a subscription, which the client gives no deadline.
  * @throws StoreUnavailable when the server is silent for `silenceMs`
  */
-export async function* messages(call: StreamingRead<ResolvedEvent>, silenceMs: number): AsyncGenerator<ReadResp, void, undefined> {
+export async function* messages(call: Call, silenceMs: number): AsyncGenerator<ReadResp, void, undefined> {
   const stream = asReceived(call);
   const silence = setTimeout(() => stream.destroy(new StoreUnavailable(`EventStoreDB was silent for ${silenceMs} ms`)), silenceMs);
   try {
@@ -61,6 +61,15 @@ export const eventOf = (message: ReadResp): StoredEvent | undefined => {
     data: text(record.getData_asU8()),
     metadata: text(record.getCustomMetadata_asU8()),
   };
+};
+
+/** Settings of a stream, from an event of its metadata stream; the server passes over what is no JSON, too. */
+export const settingsIn = ({ data }: StoredEvent): Readonly<Record<string, unknown>> => {
+  try {
+    return Object(JSON.parse(data)) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
 };
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString();

@@ -44,6 +44,7 @@ export type View = { readonly is: 'absent' } | { readonly is: 'tombstoned' } | {
 export const maxAppendBytes = 1_048_576;
 /** `$tb` of a stream that was deleted softly. */
 const deletedStream = 2 ** 63 - 1;
+const ticksPerMs = 10_000;
 const tombstone = '$streamDeleted';
 /** Bytes a record takes in the log beside its payload, so that positions have gaps. */
 const overhead = 73;
@@ -76,7 +77,7 @@ export const openLog = (file: string) => {
     const records = events.map((event, index): LogRecord => {
       const position = { commit: offset, prepare: offset };
       offset += overhead + sizeOf(event);
-      return { ...event, stream, revision: first + index, created: `${Date.now()}0000`, ...position };
+      return { ...event, stream, revision: first + index, created: String(Date.now() * ticksPerMs), ...position };
     });
     appendFileSync(file, `${JSON.stringify(records)}\n`);
     take(records);
@@ -87,18 +88,22 @@ export const openLog = (file: string) => {
     write(stream, [{ id: randomUUID(), type, contentType: 'application/json', data: base64('{}'), metadata: '' }]);
   };
 
-  const settings = (stream: string): { readonly $tb?: number; readonly $maxCount?: number } => {
-    const last = streams.get(`$$${stream}`)?.at(-1);
-    return last === undefined ? {} : (JSON.parse(Buffer.from(last.data, 'base64').toString()) as object);
+  const lastOf = (stream: string): Readonly<Record<string, unknown>> => {
+    const data = streams.get(stream)?.at(-1)?.data ?? '';
+    return data === '' ? {} : (JSON.parse(Buffer.from(data, 'base64').toString()) as Record<string, unknown>);
   };
+
+  const settings = (stream: string): { readonly $tb?: number; readonly $maxCount?: number; readonly $maxAge?: number } => lastOf(`$$${stream}`);
 
   const view = (stream: string, visible: number = all.length): View => {
     const bound = all[visible];
     const records = (streams.get(stream) ?? []).filter((record) => bound === undefined || isAfter(bound, record));
     if (records.at(-1)?.type === tombstone) return { is: 'tombstoned' };
-    const { $tb = 0, $maxCount = Infinity } = settings(stream);
+    const { $tb = 0, $maxCount = Infinity, $maxAge = Infinity } = settings(stream);
     if (records.length === 0 || $tb >= deletedStream) return { is: 'absent' };
-    return { is: 'present', records: records.slice(Math.max($tb, records.length - $maxCount, 0)) };
+    const oldest = Date.now() - $maxAge * 1_000;
+    const young = records.filter(({ created }) => Number(created) / ticksPerMs >= oldest);
+    return { is: 'present', records: young.filter(({ revision }) => revision >= Math.max($tb, records.length - $maxCount)) };
   };
 
   const notify = (): void => {
@@ -145,6 +150,10 @@ export const openLog = (file: string) => {
     all: all as readonly LogRecord[],
     append,
     view,
+    /** The metadata of a stream in force now. */
+    metadata: (stream: string) => lastOf(`$$${stream}`),
+    /** The data of a stream's last event, which is JSON. */
+    lastOf,
     /** As an operator would set `$maxCount` or `$tb`. */
     setSettings,
     /** Hides the stream; with `forEver` nothing can be appended to it again. False when it is not at the expected revision. */

@@ -165,6 +165,7 @@ export const noLeader = (): ServiceError => failed(status.UNKNOWN, 'No leader in
 export const notLeader = (host: string, port: number): ServiceError =>
   failed(status.NOT_FOUND, 'Leader info available', { exception: 'not-leader', 'leader-endpoint-host': host, 'leader-endpoint-port': String(port) });
 export const denied = (): ServiceError => failed(status.PERMISSION_DENIED, 'Access Denied', { exception: 'access-denied' });
+export const unauthenticated = (): ServiceError => failed(status.UNAUTHENTICATED, '');
 export const invalidPosition = (): ServiceError => failed(status.INVALID_ARGUMENT, 'Trying to read from an invalid position.');
 
 /** What the filter of a read or subscription keeps. */

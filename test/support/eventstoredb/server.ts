@@ -10,9 +10,11 @@ import shared from '@eventstore/db-client/generated/shared_pb.js';
 import streamServices from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createJudge, type User } from './access.ts';
 import { createFaults } from './faults.ts';
 import type { Faults, SeenCall } from './faults.ts';
 import { openLog, rewindLog } from './log.ts';
@@ -22,8 +24,10 @@ import { createStreams } from './streams.ts';
 import type { MemberView } from './streams.ts';
 
 export interface Eventstoredb {
-  /** Without TLS and credentials. Several members are found by gossip. */
+  /** Without credentials. Several members are found by gossip. */
   readonly url: string;
+  /** {@link url} with the name and password of a user. */
+  urlAs(user: string): string;
   /** {@link url} of one member alone. */
   urlOf(member: number): string;
   readonly log: Log;
@@ -57,11 +61,24 @@ interface Member {
   readonly subscriptions: MemberView['subscriptions'];
 }
 
-export const startEventstoredb = async ({ members: count = 1 }: { readonly members?: number } = {}): Promise<Eventstoredb> => {
+export interface EventstoredbOptions {
+  readonly members?: number;
+  /** With users the server demands TLS and credentials, as the client sends these over TLS only; without, neither. */
+  readonly users?: Readonly<Record<string, User>>;
+}
+
+/** Signed by itself, for 127.0.0.1 and localhost, and good for a hundred years. */
+const certificateFile = join(import.meta.dirname, 'tls/certificate.pem');
+
+const secured = (): ServerCredentials =>
+  ServerCredentials.createSsl(null, [{ cert_chain: readFileSync(certificateFile), private_key: readFileSync(join(import.meta.dirname, 'tls/key.pem')) }]);
+
+export const startEventstoredb = async ({ members: count = 1, users }: EventstoredbOptions = {}): Promise<Eventstoredb> => {
   const folder = await mkdtemp(join(tmpdir(), 'eventstoredb-'));
   const file = join(folder, 'log');
   const faults = createFaults();
   let log = openLog(file);
+  const judge = createJudge(users, () => log);
   let leader = 0;
   const members = Array.from({ length: count }, (): Member => ({ port: 0, server: undefined, instanceId: randomUUID(), heldAt: undefined, subscriptions: new Set() }));
 
@@ -73,6 +90,7 @@ export const startEventstoredb = async ({ members: count = 1 }: { readonly membe
         port: member.port,
         log,
         faults,
+        judge,
         leaderPort: () => members[leader]!.port,
         visible: () => member.heldAt ?? log.all.length,
         subscriptions: member.subscriptions,
@@ -83,7 +101,7 @@ export const startEventstoredb = async ({ members: count = 1 }: { readonly membe
       getSupportedMethods: (_: unknown, callback: (error: null, methods: unknown) => void) => callback(null, supportedMethods()),
     });
     await new Promise<void>((resolve, reject) =>
-      server.bindAsync(`127.0.0.1:${member.port}`, ServerCredentials.createInsecure(), (error) => (error === null ? resolve() : reject(error))),
+      server.bindAsync(`127.0.0.1:${member.port}`, users === undefined ? ServerCredentials.createInsecure() : secured(), (error) => (error === null ? resolve() : reject(error))),
     );
     member.server = server;
   };
@@ -127,10 +145,13 @@ export const startEventstoredb = async ({ members: count = 1 }: { readonly membe
 
   for (const member of members) await reserve(member);
   for (const member of members) await listen(member);
-  const urlOf = (...ports: readonly number[]): string => `esdb://${ports.map((port) => `127.0.0.1:${port}`).join(',')}?tls=false`;
+  const [host, tls] = users === undefined ? ['127.0.0.1', 'tls=false'] : ['localhost', `tls=true&tlsCAFile=${certificateFile}`];
+  const urlOf = (...ports: readonly number[]): string => `esdb://${ports.map((port) => `${host}:${port}`).join(',')}?${tls}`;
+  const url = urlOf(...members.map(({ port }) => port));
 
   return {
-    url: urlOf(...members.map(({ port }) => port)),
+    url,
+    urlAs: (user) => url.replace('//', `//${user}:${users?.[user]?.password}@`),
     urlOf: (member) => urlOf(members[member]!.port),
     get log() {
       return log;

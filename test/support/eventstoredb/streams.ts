@@ -6,6 +6,7 @@ import { status } from '@grpc/grpc-js';
 import type { Metadata, ServerDuplexStream, ServerReadableStream, ServerWritableStream, ServiceError, sendUnaryData } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import type { Judge } from './access.ts';
 import type { Fault, Faults, Method } from './faults.ts';
 import { isAfter } from './log.ts';
 import type { AppendOutcome, Expected, Log, LogPosition, LogRecord, ProposedEvent } from './log.ts';
@@ -34,6 +35,7 @@ export interface MemberView {
   readonly port: number;
   readonly log: Log;
   readonly faults: Faults;
+  readonly judge: Judge;
   readonly leaderPort: () => number;
   /** How many records of the log this member shows: a follower may be behind. */
   readonly visible: () => number;
@@ -43,7 +45,7 @@ export interface MemberView {
 
 const defaultWindow = 32;
 
-export const createStreams = ({ port, log, faults, leaderPort, visible, subscriptions }: MemberView): IStreamsServer => {
+export const createStreams = ({ port, log, faults, judge, leaderPort, visible, subscriptions }: MemberView): IStreamsServer => {
   const arrive = (method: Method, stream: string, call: { readonly metadata: Metadata; getDeadline(): Date | number }): boolean => {
     const requiresLeader = call.metadata.get('requires-leader')[0] === 'true';
     faults.note({ method, port, requiresLeader, hasDeadline: Number.isFinite(Number(call.getDeadline())), stream });
@@ -83,6 +85,8 @@ export const createStreams = ({ port, log, faults, leaderPort, visible, subscrip
     }
     const stream = streamName(options!.getStreamIdentifier());
     if (arrive('append', stream, call)) return notLeader('127.0.0.1', leaderPort());
+    const refused = judge(call.metadata, stream, '$w');
+    if (refused !== undefined) return refused;
     return store(faults.take('append'), stream, expectedOf(options!, options!.getRevision()), events);
   };
 
@@ -97,6 +101,11 @@ export const createStreams = ({ port, log, faults, leaderPort, visible, subscrip
       open.delete(correlationId.getString());
       const stream = streamName(batch.options.getStreamIdentifier());
       arrive('batchAppend', stream, call);
+      const refused = judge(call.metadata, stream, '$w');
+      if (refused !== undefined) {
+        call.emit('error', refused);
+        return;
+      }
       const fault = faults.take('batchAppend');
       if (fault === 'end the call') {
         call.end();
@@ -144,6 +153,8 @@ export const createStreams = ({ port, log, faults, leaderPort, visible, subscrip
     const stream = options.hasStream() ? streamName(options.getStream()!.getStreamIdentifier()) : '$all';
     const fail = (error: ServiceError): void => void call.emit('error', error);
     if (arrive('read', stream, call)) return fail(notLeader('127.0.0.1', leaderPort()));
+    const refused = judge(call.metadata, stream, '$r');
+    if (refused !== undefined) return fail(refused);
     const fault = faults.take('read');
     if (typeof fault === 'object' && 'holdUntil' in fault) await fault.holdUntil;
     if (fault === 'drop') return;
@@ -212,10 +223,12 @@ export const createStreams = ({ port, log, faults, leaderPort, visible, subscrip
     subscriptions.delete(end);
   };
 
-  const remove = (call: { readonly request: DeleteReq | TombstoneReq }, forEver: boolean): ServiceError | undefined => {
+  const remove = (call: { readonly request: DeleteReq | TombstoneReq; readonly metadata: Metadata }, forEver: boolean): ServiceError | undefined => {
     const options = call.request.getOptions()!;
     const stream = streamName(options.getStreamIdentifier());
     const expected = expectedOf(options, options.getRevision());
+    const refused = judge(call.metadata, stream, '$d');
+    if (refused !== undefined) return refused;
     return log.deleteStream(stream, expected, forEver) ? undefined : failed(status.FAILED_PRECONDITION, `Stream ${stream} is at another revision`);
   };
 

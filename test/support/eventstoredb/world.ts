@@ -4,9 +4,9 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach } from 'vitest';
 import type { EventStore, Page, Position, StoredEvent } from '../../../src/event-store/event-store.ts';
 import { createEventstoredbEventStore } from '../../../src/event-store/eventstoredb.ts';
-import type { EventstoredbEventStoreOptions } from '../../../src/event-store/eventstoredb.ts';
+import type { EventstoredbEventStore, EventstoredbEventStoreOptions } from '../../../src/event-store/eventstoredb.ts';
 import { startEventstoredb } from './server.ts';
-import type { Eventstoredb } from './server.ts';
+import type { Eventstoredb, EventstoredbOptions } from './server.ts';
 
 export interface World {
   readonly server: Eventstoredb;
@@ -16,7 +16,7 @@ export interface World {
   /** Aborted when the test ends. */
   readonly abort: AbortController;
   /** A store on the server, closed when the test ends. */
-  open(options?: Partial<EventstoredbEventStoreOptions>): EventStore;
+  open(options?: Partial<EventstoredbEventStoreOptions>): EventstoredbEventStore;
   /** Another server, closed when the test ends. */
   startAnother(): Promise<Eventstoredb>;
   /** The vendor's client as it comes. */
@@ -27,21 +27,21 @@ export interface World {
 }
 
 /** Prepares a {@link World} before each test of the file and takes it down after it. */
-export const useWorld = (options: { readonly members?: number } = {}): World => {
+export const useWorld = (options: EventstoredbOptions = {}): World => {
   let server: Eventstoredb;
   let prefix: string;
   let abort: AbortController;
   const closing: (() => Promise<unknown>)[] = [];
 
-  const start = async (members?: number): Promise<Eventstoredb> => {
-    const started = await startEventstoredb(members === undefined ? {} : { members });
+  const start = async (options: EventstoredbOptions = {}): Promise<Eventstoredb> => {
+    const started = await startEventstoredb(options);
     closing.push(() => started.close());
     return started;
   };
   beforeEach(async () => {
     prefix = `ins_${randomUUID()}/`;
     abort = new AbortController();
-    server = await start(options.members);
+    server = await start(options);
   });
   afterEach(async () => {
     abort.abort();
