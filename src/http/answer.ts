@@ -29,7 +29,7 @@ export const writeNothing = (response: ServerResponse, requestId: string): void 
 };
 
 /** A 429 always says when to come back. */
-const refusalHeaders = ({ kind, retryAfterSeconds = 1 }: Refusal): OutgoingHttpHeaders => (kind === 'rate-limited' ? { 'retry-after': String(retryAfterSeconds) } : {});
+export const refusalHeaders = ({ kind, retryAfterSeconds = 1 }: Refusal): OutgoingHttpHeaders => (kind === 'rate-limited' ? { 'retry-after': String(retryAfterSeconds) } : {});
 
 export const refusalText = ({ code, message, details }: Refusal, requestId: string): string =>
   `{"error":${JSON.stringify(details.length === 0 ? { code, message } : { code, message, details })},${meta(requestId)}}`;

@@ -6,6 +6,7 @@ import type { Caller } from '../iam/caller.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { Log } from '../telemetry/logger.ts';
 import { publicRefusal } from './errors.ts';
+import { takesStreamsOnly } from './graphql-accept.ts';
 import type { Outcome } from './graphql-outcome.ts';
 
 /** What the plugin knows of a request beside its document. */
@@ -31,7 +32,7 @@ const withStatus = (result: ExecutionResult, errors: readonly GraphQLError[], is
 export const useMasking = (log: Log): Plugin<object, Masking> => ({
   onResultProcess: ({ request, result, setResult, serverContext: { caller, ending, outcome } }) => {
     const { requestId } = caller;
-    const isStream = request.headers.get('accept')?.includes('text/event-stream') === true;
+    const isStream = takesStreamsOnly(request.headers.get('accept'));
     const masked = (one: ExecutionResult): ExecutionResult => {
       if (one.errors === undefined) return one;
       const ends = one.errors.findIndex(({ originalError }) => originalError === ending);

@@ -4,8 +4,8 @@
  * (architecture section 7, iam-auth-audit 8.4)
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createYoga } from 'graphql-yoga';
-import { refusalError, schema, type Context } from '../../schema/index.ts';
+import { createYoga, type Plugin } from 'graphql-yoga';
+import { schema, type Context } from '../../schema/index.ts';
 import { createDeploymentWatch, type Changes } from '../deployment/watch.ts';
 import { newRequestId, type Authenticate } from '../iam/authenticate.ts';
 import type { Caller } from '../iam/caller.ts';
@@ -16,12 +16,14 @@ import type { Log } from '../telemetry/logger.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { write } from './answer.ts';
 import { publicRefusal, statusOf } from './errors.ts';
+import { acceptOf } from './graphql-accept.ts';
 import { readDocument } from './graphql-body.ts';
 import { createDenialAllowance } from './graphql-denials.ts';
 import { useLimits } from './graphql-limits.ts';
 import { useMasking, type Masking } from './graphql-masking.ts';
 import { useOutcome, type Outcome } from './graphql-outcome.ts';
 import { createPage, pageHeaders } from './graphql-page.ts';
+import { writeGraphqlRefusal } from './graphql-refusal.ts';
 import { useFreshContexts } from './graphql-subscription.ts';
 
 export interface GraphqlHandler {
@@ -32,6 +34,16 @@ export interface GraphqlHandler {
 }
 
 const path = '/graphql';
+
+/** The same headers as on every other answer, on event streams too. */
+const fixedHeaders: Plugin<object, Masking> = {
+  onResponse: ({ response, serverContext }) => {
+    response.headers.set('x-request-id', serverContext.caller.requestId);
+    response.headers.delete('cache-control');
+    response.headers.set('cache-control', 'no-store');
+    response.headers.set('x-content-type-options', 'nosniff');
+  },
+};
 
 export const createGraphqlHandler = ({
   services,
@@ -69,12 +81,11 @@ export const createGraphqlHandler = ({
     cors: false,
     logging: false,
     maskedErrors: false,
-    plugins: [useOutcome(), useLimits(), useFreshContexts(), useMasking(log)],
+    plugins: [useOutcome(), useLimits(), useFreshContexts(), useMasking(log), fixedHeaders],
   });
 
   const refuse = (response: ServerResponse, refusal: Refusal, requestId: string): void => {
-    const text = JSON.stringify({ errors: [refusalError(refusal, requestId)] });
-    write(response, statusOf(refusal), requestId, text, {
+    writeGraphqlRefusal(response, refusal, requestId, {
       ...(refusal.code === 'METHOD_NOT_ALLOWED' && { allow: settings.mode === 'development' ? 'GET, POST' : 'POST' }),
       ...(refusal.code === 'PAYLOAD_TOO_LARGE' && { connection: 'close' }),
     });
@@ -85,9 +96,7 @@ export const createGraphqlHandler = ({
     const renewCaller = async () => ({ ...(await authenticate(request.headers, requestId)), denials });
     const caller = await renewCaller();
     const document = await readDocument(request);
-    response.setHeader('x-request-id', requestId);
-    response.setHeader('cache-control', 'no-store');
-    response.setHeader('x-content-type-options', 'nosniff');
+    request.headers.accept = acceptOf(request.headers.accept);
     // A body that is parsed already is what yoga takes first.
     await yoga.handle(Object.assign(request, { body: document }), response, { caller, renewCaller, ending: denials.refusal, outcome });
   };

@@ -11,6 +11,7 @@ import type { Log } from '../telemetry/logger.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { headersOf, refusalText, write, writeRefusal } from './answer.ts';
 import { publicRefusal } from './errors.ts';
+import { writeGraphqlRefusal } from './graphql-refusal.ts';
 import { openApiText } from './openapi.ts';
 import { createRest } from './rest/rest.ts';
 import { routes } from './rest/routes.ts';
@@ -105,7 +106,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
       const requestId = newId('req');
       const refusal = publicRefusal(error, requestId, log);
       if (response.headersSent) response.destroy();
-      else writeRefusal(response, refusal, requestId);
+      else writeGraphqlRefusal(response, refusal, requestId);
     }
   };
 

@@ -59,7 +59,11 @@ export interface Detail {
 
 const messageLimit = 256;
 const detailLimit = 32;
+const pathLimit = 512;
 const controlCharacters = /[\u0000-\u001f\u007f]/g;
+
+/** At most this many characters, without half a character or half an escape of a JSON Pointer at the end. */
+const cut = (text: string, limit: number): string => (text.length <= limit ? text : text.slice(0, limit).replace(/[\ud800-\udbff~]$/, '')).toWellFormed();
 
 /** An answer the caller can act on. The message is public, 1 to 256 characters, and never holds a stored value. */
 export class Refusal extends Error {
@@ -70,9 +74,9 @@ export class Refusal extends Error {
   readonly retryAfterSeconds: number | undefined;
 
   constructor(code: Code, message: string, more: { details?: readonly Detail[]; retryAfterSeconds?: number } = {}) {
-    super(message.replace(controlCharacters, ' ').slice(0, messageLimit));
+    super(cut(message.replace(controlCharacters, ' '), messageLimit));
     this.code = code;
-    this.details = (more.details ?? []).slice(0, detailLimit);
+    this.details = (more.details ?? []).slice(0, detailLimit).map(({ path, code }) => ({ path: cut(path, pathLimit), code }));
     this.retryAfterSeconds = more.retryAfterSeconds;
   }
 

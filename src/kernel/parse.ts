@@ -91,7 +91,7 @@ const unstorable = /\u0000|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff
  */
 const assertSafeJson = (value: unknown, path = '', depth = 0): void => {
   const refuse = (code: DetailCode, at = path) => {
-    throw invalidRequest([{ path: at.slice(0, 512), code }]);
+    throw invalidRequest([{ path: at, code }]);
   };
   if (typeof value === 'string') {
     if (unstorable.test(value)) refuse('INVALID_VALUE');
