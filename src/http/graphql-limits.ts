@@ -1,5 +1,5 @@
 /** What one GraphQL operation may ask for, judged before anything of it is resolved. (architecture section 7, iam-auth-audit 8.4) */
-import { getNamedType, getOperationAST, GraphQLError, isInterfaceType, isObjectType, Kind, parse, type DocumentNode, type ExecutionArgs, type ExecutionResult, type FieldNode, type GraphQLField, type GraphQLNamedType, type OperationDefinitionNode, type SelectionSetNode, type ValueNode } from 'graphql';
+import { getNamedType, getOperationAST, GraphQLError, isInterfaceType, isObjectType, Kind, Lexer, parse, Source, TokenKind, type DocumentNode, type ExecutionArgs, type ExecutionResult, type FieldNode, type GraphQLField, type GraphQLNamedType, type OperationDefinitionNode, type SelectionSetNode, type ValueNode } from 'graphql';
 import type { Plugin } from 'graphql-yoga';
 import { largestPage, pageSize } from '../../schema/connection.ts';
 import { Refusal } from '../kernel/errors.ts';
@@ -8,6 +8,8 @@ import { Refusal } from '../kernel/errors.ts';
 export const limits = {
   /** Lexical tokens of a document; beyond them parsing stops. */
   tokens: 2_000,
+  /** Brackets inside brackets of a document: the parser recurses as deep as they nest. */
+  nesting: 128,
   /** Fields inside fields. */
   depth: 20,
   /** Fields under another name, each counted where a fragment brings it in. */
@@ -106,9 +108,24 @@ const judge = (args: { readonly schema: ExecutionArgs['schema']; readonly docume
   return refusal && { errors: [new GraphQLError(refusal.message, { originalError: refusal })] };
 };
 
+const opening: ReadonlySet<string> = new Set([TokenKind.BRACE_L, TokenKind.BRACKET_L, TokenKind.PAREN_L]);
+const closing: ReadonlySet<string> = new Set([TokenKind.BRACE_R, TokenKind.BRACKET_R, TokenKind.PAREN_R]);
+
+/** Parses what is neither too long nor nested too deep. */
+const parseWithin = (text: string, options?: object): DocumentNode => {
+  const lexer = new Lexer(new Source(text));
+  let depth = 0;
+  for (let count = 0; count <= limits.tokens && lexer.advance().kind !== TokenKind.EOF; count++) {
+    if (opening.has(lexer.token.kind)) depth += 1;
+    else if (closing.has(lexer.token.kind)) depth -= 1;
+    if (depth > limits.nesting) throw new GraphQLError(`The document is nested too deep; the limit is ${limits.nesting} brackets`);
+  }
+  return parse(text, { ...options, maxTokens: limits.tokens });
+};
+
 /** Refuses operations beyond the {@link limits}. Cycles of fragments never come so far: validation refuses them. */
 export const useLimits = (): Plugin => ({
-  onParse: ({ setParseFn }) => setParseFn((source: string, options?: object) => parse(source, { ...options, maxTokens: limits.tokens })),
+  onParse: ({ setParseFn }) => setParseFn(parseWithin),
   onExecute: ({ args, setResultAndStopExecution }) => {
     const refused = judge(args);
     if (refused !== undefined) setResultAndStopExecution(refused);

@@ -10,12 +10,12 @@ export interface FuzzAnswer {
 }
 
 export interface FuzzClient {
-  /** @throws when no complete answer comes within 10 s */
+  /** @throws when no complete answer comes within 30 s */
   send(request: FuzzRequest): Promise<FuzzAnswer>;
   close(): void;
 }
 
-const deadlineMs = 10_000;
+const deadlineMs = 30_000;
 
 /** The header lines of a request, in order. */
 export const linesOf = ({ credential, headers }: FuzzRequest): readonly (readonly [name: string, value: string])[] => [...Object.entries(credential.headers), ...headers];

@@ -43,7 +43,8 @@ describe('a request', () => {
   });
 
   it('carries the same headers whether it succeeds or fails', async () => {
-    for (const response of [await post(introspection), await post('{')]) {
+    const subscription = { query: 'subscription { deploymentChanged(id: "rev_1") { status } }' };
+    for (const response of [await post(introspection), await post('{'), await post(subscription, { accept: 'text/event-stream' })]) {
       expect(response.headers.get('cache-control')).toBe('no-store');
       expect(response.headers.get('x-content-type-options')).toBe('nosniff');
       expect(response.headers.get('x-request-id')).toMatch(/^req_/);
@@ -65,6 +66,14 @@ describe('a request', () => {
     const response = await post(body, headers);
     expect(response.status).toBe(status);
     expect((await problemOf(response)).code).toBe(code);
+  });
+
+  it.each(['text/html', 'multipart/mixed', 'application/json;charset=latin1', ',', 'application/json'])('that accepts %s is answered in a form there is, once it is done', async (accept) => {
+    const response = await post(introspection, { accept });
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);
+    expect(await response.json()).toHaveProperty('data');
+    const stream = await post({ query: 'subscription { deploymentChanged(id: "rev_1") { status } }' }, { accept });
+    expect(await stream.text()).toContain('"code":"');
   });
 
   it('whose body turns out too large on the way is answered', async () => {

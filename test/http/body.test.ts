@@ -104,6 +104,19 @@ describe('media type and syntax', () => {
     expect(errorOf(answer).details).toEqual([{ path: '/values/limits/1', code: 'INVALID_VALUE' }]);
   });
 
+  it.each([
+    ['is cut', 'x'.repeat(20_000), `/${'x'.repeat(511)}`],
+    ['loses half an escape', `${'x'.repeat(510)}~`, `/${'x'.repeat(510)}`],
+    ['loses half a character', `${'x'.repeat(510)}🦞`, `/${'x'.repeat(510)}`],
+    ['keeps no half character of the caller', '\ud83e', '/\ufffd'],
+  ])('a name too long or too odd to be told back %s', async (_, name, path) => {
+    const answer = await edge.send({ method: 'POST', path: '/namespaces', body: JSON.stringify({ name: 'a', [name]: 1 }) });
+    const { message, details } = errorOf(answer);
+    expect(details).toEqual([{ path, code: 'UNKNOWN_FIELD' }]);
+    expect(message.length).toBeLessThanOrEqual(256);
+    expect(message.isWellFormed()).toBe(true);
+  });
+
   it('a body that is missing is no object', async () => {
     expect((await edge.send({ method: 'POST', path: '/namespaces', headers: { 'content-length': '0' } })).status).toBe(400);
   });

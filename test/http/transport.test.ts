@@ -1,7 +1,7 @@
 /** By which ways a request may come: proxies, the loopback rule of development, and the origin rule of cookies. (rest-contract 1.1 steps 4 and 5, 1.8; iam-auth-audit 1.5) */
 import { describe, expect, it } from 'vitest';
 import { createTransport } from '../../src/http/transport.ts';
-import { agentId, errorOf, namespaceId, startEdge, type RequestParts } from './edge.ts';
+import { agentId, namespaceId, startEdge, type RequestParts } from './edge.ts';
 import { agentView, installationView } from './views.ts';
 
 const answers = { 'installation.get': installationView, 'agents.stop': agentView };
@@ -9,7 +9,7 @@ const stop = { method: 'POST', path: `/namespaces/${namespaceId}/agents/${agentI
 
 const statusIn = async (settings: Parameters<typeof startEdge>[0] & object, request: RequestParts): Promise<number> => {
   const answer = await (await startEdge({ answers, ...settings })).send(request);
-  if (answer.status === 403) expect(errorOf(answer).code).toBe('FORBIDDEN');
+  if (answer.status === 403) expect(answer.body).toContain('"code":"FORBIDDEN"');
   return answer.status;
 };
 
@@ -91,5 +91,12 @@ describe('cookies', () => {
     expect(await statusIn({}, { method: 'POST', path: '/graphql', headers: { ...cookie, origin } })).toBe(200);
     expect(await statusIn({}, { method: 'POST', path: '/graphql', headers: { 'x-forwarded-for': '10.0.0.1' } })).toBe(403);
     expect(await statusIn({}, { method: 'POST', path: '/graphql' })).toBe(200);
+  });
+
+  it('are refused at /graphql as GraphQL clients read it', async () => {
+    const edge = await startEdge();
+    const { body, headers } = await edge.send({ method: 'POST', path: '/graphql', headers: cookie });
+    const extensions = { code: 'FORBIDDEN', status: 403, requestId: headers.get('x-request-id') };
+    expect(JSON.parse(body)).toEqual({ errors: [{ message: 'A trusted browser origin is required', extensions }] });
   });
 });
