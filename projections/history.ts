@@ -1,9 +1,11 @@
 /** Read model: every event of the Installation, with its metadata as stored and the public view of its data. */
 import type { Pool } from 'pg';
-import type { HistoryEventView, HistoryFilter, HistoryReads } from '../src/history/view.ts';
-import { publicView } from '../src/kernel/codec.ts';
+import Type from 'typebox';
+import type { AuditFilter, HistoryEventView, HistoryFilter, HistoryPage, HistoryReads } from '../src/history/view.ts';
+import { publicView, Undecodable } from '../src/kernel/codec.ts';
 import type { Message } from '../src/kernel/decider.ts';
-import type { Envelope, Metadata } from '../src/kernel/event.ts';
+import type { AuditRecord, Metadata } from '../src/kernel/event.ts';
+import { validator } from '../src/kernel/parse.ts';
 import type { Projection } from '../src/runtime/projection.ts';
 import { productEvents } from './events.ts';
 import { reader } from './reading.ts';
@@ -17,8 +19,16 @@ interface HistoryRow {
   readonly type: string;
   readonly namespace_id: string | null;
   readonly agent_id: string | null;
-  readonly metadata: string;
-  readonly data: string;
+  /** Who, what, on which resource, with what outcome, when: of the audit record, where the event carries one. */
+  readonly actor_id: string | null;
+  readonly action: string | null;
+  readonly resource_id: string | null;
+  readonly outcome: string | null;
+  readonly occurred_at: string | null;
+  /** As stored; null where it cannot be read either. */
+  readonly metadata: string | null;
+  /** Null for an event that cannot be read. */
+  readonly data: string | null;
 }
 
 interface Place {
@@ -29,8 +39,10 @@ interface Place {
   readonly id?: string;
 }
 
+type Placed = Pick<HistoryRow, 'namespace_id' | 'agent_id'>;
+
 /** Where an event belongs: what it says itself, else its stream, else the target of its audit record. */
-const placeOf = (data: Place, kind: string, stream: string, { audit }: Envelope): Pick<HistoryRow, 'namespace_id' | 'agent_id'> => {
+const placeOf = (data: Place, kind: string, stream: string, audit: AuditRecord | undefined): Placed => {
   const idOf = (wanted: string): string | undefined =>
     kind === wanted ? stream.slice(kind.length + 1) : audit?.resource.kind === wanted ? audit.resource.id : undefined;
   return {
@@ -39,9 +51,53 @@ const placeOf = (data: Place, kind: string, stream: string, { audit }: Envelope)
   };
 };
 
+const optionalText = Type.Optional(Type.String());
+const nullableText = Type.Optional(Type.Union([Type.String(), Type.Null()]));
+const resource = Type.Object({ kind: Type.String(), id: Type.String(), namespaceId: optionalText });
+/** What answers show of metadata; an event that carries less cannot be read, whatever its data. */
+const shownMetadata = Type.Object({
+  schema: Type.Integer(),
+  actor: Type.Object({ principalId: Type.String(), kind: Type.String(), serviceKeyId: optionalText }),
+  requestId: nullableText,
+  correlationId: Type.String(),
+  causationId: nullableText,
+  occurredAt: Type.String(),
+  policyRevision: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
+  audit: Type.Optional(
+    Type.Object({
+      kind: Type.String(),
+      action: Type.String(),
+      resource,
+      outcome: Type.String(),
+      reasonCode: optionalText,
+      authorization: Type.Optional(Type.Object({ principalId: Type.String(), action: Type.String(), resource })),
+    }),
+  ),
+});
+const isShown = (metadata: unknown): boolean => validator(shownMetadata)(metadata);
+
+const readMetadata = (text: string): Metadata | undefined => {
+  try {
+    const metadata = JSON.parse(text) as unknown;
+    return isShown(metadata) ? (metadata as Metadata) : undefined;
+  } catch {
+    return undefined; // no JSON, and so nothing to show
+  }
+};
+
+type Audited = Pick<HistoryRow, 'actor_id' | 'action' | 'resource_id' | 'outcome' | 'occurred_at'>;
+
+const auditedBy = (metadata: Metadata | undefined): Audited => {
+  if (metadata?.audit === undefined) return { actor_id: null, action: null, resource_id: null, outcome: null, occurred_at: null };
+  const { actor, audit, occurredAt } = metadata;
+  return { actor_id: actor.principalId, action: audit.action, resource_id: audit.resource.id, outcome: audit.outcome, occurred_at: occurredAt };
+};
+
+const audited = 'action is not null';
+
 export const historyProjection: Projection<Message, HistoryRow> = {
   name: 'history',
-  version: 1,
+  version: 2,
   streams: undefined,
   table: {
     key: 'position',
@@ -53,6 +109,11 @@ export const historyProjection: Projection<Message, HistoryRow> = {
       type: 'text',
       namespace_id: 'text',
       agent_id: 'text',
+      actor_id: 'text',
+      action: 'text',
+      resource_id: 'text',
+      outcome: 'text',
+      occurred_at: 'text',
       metadata: 'text',
       data: 'text',
     },
@@ -61,43 +122,71 @@ export const historyProjection: Projection<Message, HistoryRow> = {
       { on: ['namespace_id', 'position'], where: 'namespace_id is not null' },
       { on: ['agent_id', 'position'], where: 'agent_id is not null' },
       { on: ['type', 'position'] },
+      { on: ['actor_id', 'position'], where: audited },
+      { on: ['action', 'position'], where: audited },
+      { on: ['resource_id', 'position'], where: audited },
+      { on: ['outcome', 'position'], where: audited },
+      { on: ['occurred_at', 'position'], where: audited },
     ],
   },
-  on: ({ type, data, envelope, position, stream, kind, metadata }) => [
-    {
-      upsert: {
-        position,
-        id: envelope.id,
-        stream,
-        revision: envelope.revision,
-        type,
-        ...placeOf(data, kind, stream, envelope),
-        metadata,
-        data: JSON.stringify(publicView(productEvents.definitions.get(type)!, data)),
+  on: ({ type, data, envelope, position, stream, kind, metadata }) => {
+    if (!isShown(envelope)) throw new Undecodable(`The metadata of ${type} at ${stream}@${envelope.revision} cannot be read`);
+    return [
+      {
+        upsert: {
+          position,
+          id: envelope.id,
+          stream,
+          revision: envelope.revision,
+          type,
+          ...placeOf(data, kind, stream, envelope.audit),
+          ...auditedBy(envelope),
+          metadata,
+          data: JSON.stringify(publicView(productEvents.definitions.get(type)!, data)),
+        },
       },
-    },
-  ],
+    ];
+  },
+  unread: ({ position, id, stream, revision, type, kind, metadata: text }) => {
+    const metadata = readMetadata(text);
+    return [
+      {
+        upsert: {
+          position,
+          id,
+          stream,
+          revision,
+          type,
+          ...placeOf({}, kind, stream, metadata?.audit),
+          ...auditedBy(metadata),
+          metadata: metadata === undefined ? null : text,
+          data: null,
+        },
+      },
+    ];
+  },
 };
 
 const view = (row: HistoryRow): HistoryEventView => {
-  const metadata = JSON.parse(row.metadata) as Metadata;
+  const metadata = row.metadata === null ? null : (JSON.parse(row.metadata) as Metadata);
   return {
     id: row.id,
     position: row.position,
     stream: row.stream,
     revision: row.revision,
     type: row.type,
-    schema: metadata.schema,
-    occurredAt: metadata.occurredAt,
-    actor: metadata.actor,
-    requestId: metadata.requestId,
-    correlationId: metadata.correlationId,
-    causationId: metadata.causationId,
-    policyRevision: metadata.policyRevision,
-    audit: metadata.audit ?? null,
+    unreadable: row.data === null,
+    schema: metadata?.schema ?? null,
+    occurredAt: metadata?.occurredAt ?? null,
+    actor: metadata?.actor ?? null,
+    requestId: metadata?.requestId ?? null,
+    correlationId: metadata?.correlationId ?? null,
+    causationId: metadata?.causationId ?? null,
+    policyRevision: metadata?.policyRevision ?? null,
+    audit: metadata?.audit ?? null,
     namespaceId: row.namespace_id,
     agentId: row.agent_id,
-    data: JSON.parse(row.data) as HistoryEventView['data'],
+    data: row.data === null ? null : (JSON.parse(row.data) as HistoryEventView['data']),
   };
 };
 
@@ -108,20 +197,40 @@ const located = ({ stream, ...filter }: HistoryFilter): HistoryFilter => {
 };
 
 const conditions = { namespaceId: 'namespace_id = ', agentId: 'agent_id = ', types: 'type = any', stream: 'stream = ' } as const satisfies Record<keyof HistoryFilter, string>;
+const auditConditions = {
+  namespaceId: 'namespace_id = ',
+  actorId: 'actor_id = ',
+  action: 'action = ',
+  resourceId: 'resource_id = ',
+  outcome: 'outcome = ',
+  since: 'occurred_at >= ',
+  until: 'occurred_at < ',
+} as const satisfies Record<keyof AuditFilter, string>;
+
+/** What cannot be read at all may have been an audit record; it is asked for by its Namespace alone. */
+const maybeAudited = `(${audited} or metadata is null)`;
+
+/** A page within a filter: a statement for each set of its members, so that each can use its index. A cursor counts within the same filter only. */
+const listed = <Filter extends object>(name: string, always: string, conditions: Readonly<Record<keyof Filter & string, string>>, filter: Filter, { after, limit }: HistoryPage) => {
+  const members = Object.keys(conditions) as (keyof Filter & string)[];
+  const wanted = members.filter((member) => filter[member] !== undefined);
+  const where = [always, ...wanted.map((member, index) => `${conditions[member]}($${index + 3})`)].join(' and ');
+  const from = `case when $1::text is null then '' else (select position from history_v2 where id = $1 and ${where}) end`;
+  return [
+    { name: [name, ...wanted.map((member) => members.indexOf(member))].join('_'), select: `select * from history_v2 where ${where} and position > ${from} order by position limit $2::integer`, order: 'position' },
+    [after, limit, ...wanted.map((member) => filter[member])],
+  ] as const;
+};
 
 export const historyReads = (pool: Pool): HistoryReads => {
   const read = reader(pool, historyProjection, view);
   return {
-    byIds: (ids) => read({ name: 'by_ids', select: 'select * from history_v1 where id = any($1)', order: 'position' }, [ids]),
-    list: (asked, { after, limit }) => {
-      const filter = located(asked);
-      // A statement for each set of members, so that each can use its index.
-      const wanted = (Object.keys(conditions) as (keyof HistoryFilter)[]).filter((member) => filter[member] !== undefined);
-      const where = wanted.map((member, index) => `and ${conditions[member]}($${index + 3})`).join(' ');
-      return read(
-        { name: ['list', ...wanted].join('_'), select: `select * from history_v1 where position > $1 ${where} order by position limit $2`, order: 'position' },
-        [after ?? '', limit, ...wanted.map((member) => filter[member])],
-      );
+    byIds: (ids) => read({ name: 'by_ids', select: `select * from history_v2 where id = any($1)`, order: 'position' }, [ids]),
+    list: (filter, page) => read(...listed('list', 'true', conditions, located(filter), page)),
+    listAudit: (filter, page) => {
+      const { namespaceId, ...more } = filter;
+      const asksMore = Object.values(more).some((value) => value !== undefined);
+      return read(...listed(asksMore ? 'audit' : 'audit_all', asksMore ? audited : maybeAudited, auditConditions, filter, page));
     },
   };
 };

@@ -5,7 +5,7 @@ import { Refusal } from '../src/kernel/errors.ts';
 import type { Actor, AuditRecord, ResourceRef } from '../src/kernel/event.ts';
 import { builder, type Context } from './builder.ts';
 import { connectionOf, oneMore, pageOf } from './connection.ts';
-import { namespaceIdOf, rawId } from './place.ts';
+import { malformed, namespaceIdOf, rawId, rawOfAny } from './place.ts';
 
 const EventActor = builder.objectRef<Actor>('EventActor').implement({
   fields: (t) => ({ principalId: t.exposeID('principalId'), kind: t.exposeString('kind'), serviceKeyId: t.exposeID('serviceKeyId', { nullable: true }) }),
@@ -17,6 +17,7 @@ const EventAuthorization = builder.objectRef<NonNullable<AuditRecord['authorizat
   description: 'The permission that was judged.',
   fields: (t) => ({ principalId: t.exposeID('principalId'), action: t.exposeString('action'), resource: t.expose('resource', { type: EventResource }) }),
 });
+const AuditOutcome = builder.enumType('AuditOutcome', { values: ['success', 'denied', 'failure'] as const });
 const EventAudit = builder.objectRef<AuditRecord>('EventAudit').implement({
   description: 'The audit record of the append this event opens.',
   fields: (t) => ({
@@ -41,21 +42,22 @@ export const HistoryEvent = builder.loadableNode('HistoryEvent', {
   },
   fields: (t) => ({
     eventId: t.exposeID('id'),
-    position: t.exposeString('position', { description: 'Its place in the order of all events; also its cursor.' }),
+    position: t.exposeString('position', { description: 'Its place in the order of all events, as this event store counts them.' }),
     stream: t.exposeString('stream'),
     revision: t.exposeInt('revision', { description: 'Its number in its stream, from 0.' }),
     type: t.exposeString('type'),
-    schema: t.exposeInt('schema', { description: 'The version of the shape of its data.' }),
-    occurredAt: t.expose('occurredAt', { type: 'Timestamp' }),
-    actor: t.expose('actor', { type: EventActor }),
+    unreadable: t.exposeBoolean('unreadable', { description: 'This build cannot read it: `data` is null, and so is what of its cause cannot be read.' }),
+    schema: t.exposeInt('schema', { nullable: true, description: 'The version of the shape of its data.' }),
+    occurredAt: t.expose('occurredAt', { type: 'Timestamp', nullable: true }),
+    actor: t.expose('actor', { type: EventActor, nullable: true }),
     requestId: t.exposeString('requestId', { nullable: true }),
-    correlationId: t.exposeString('correlationId'),
+    correlationId: t.exposeString('correlationId', { nullable: true }),
     causationId: t.exposeID('causationId', { nullable: true, description: 'The event that caused this one; null for a request of a client.' }),
     policyRevision: t.exposeInt('policyRevision', { nullable: true, description: 'The revision of the policy it was judged by.' }),
     audit: t.expose('audit', { type: EventAudit, nullable: true }),
     namespaceId: t.exposeID('namespaceId', { nullable: true }),
     agentId: t.exposeID('agentId', { nullable: true }),
-    data: t.expose('data', { type: 'JSON', description: 'The members an auditor may see.' }),
+    data: t.expose('data', { type: 'JSON', nullable: true, description: 'The members an auditor may see.' }),
   }),
 });
 
@@ -77,6 +79,10 @@ const HistoryFilter = builder.inputType('HistoryFilter', {
 
 const HistoryEventConnection = builder.connectionObject({ type: HistoryEvent, name: 'HistoryEventConnection' });
 
+const eventId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const isEventId = (text: string): boolean => eventId.test(text);
+const idOfEvent = ({ id }: HistoryEventView): string => id;
+
 builder.queryField('eventHistory', (t) =>
   t.field({
     description: 'Every fact in order, oldest first.',
@@ -84,14 +90,82 @@ builder.queryField('eventHistory', (t) =>
     nullable: true,
     args: { first: t.arg.int(), after: t.arg.string(), filter: t.arg({ type: HistoryFilter }) },
     resolve: async (_, { filter, ...args }, { services, caller }) => {
-      const page = pageOf(args, (text) => text !== '');
+      const page = pageOf(args, isEventId);
       const wanted = {
         namespaceId: filter?.namespaceId == null ? undefined : namespaceIdOf(filter.namespaceId, 'filter/namespaceId'),
         agentId: filter?.agentId == null ? undefined : rawId(filter.agentId, 'Agent', 'agt', 'filter/agentId'),
         types: filter?.types ?? undefined,
         stream: filter?.stream ?? undefined,
       };
-      return connectionOf(await services.history.list(caller, wanted, oneMore(page)), page, ({ position }) => position);
+      return connectionOf(await services.history.list(caller, wanted, oneMore(page)), page, idOfEvent);
+    },
+  }),
+);
+
+/** What only an audit record says is null where the event could not be read so far. */
+const recorded = <Value>(read: (audit: AuditRecord) => Value) => ({ audit }: HistoryEventView): Value | null => (audit === null ? null : read(audit));
+
+const AuditEvent = builder.objectRef<HistoryEventView>('AuditEvent').implement({
+  description: 'One change, or one denial: what an append or a refused permission left in the history.',
+  fields: (t) => ({
+    eventId: t.exposeID('id', { description: 'The event that opened the append.' }),
+    position: t.exposeString('position'),
+    stream: t.exposeString('stream'),
+    type: t.exposeString('type'),
+    unreadable: t.exposeBoolean('unreadable', { description: 'This build cannot read the event; what of its record cannot be read either is null.' }),
+    occurredAt: t.expose('occurredAt', { type: 'Timestamp', nullable: true }),
+    actor: t.expose('actor', { type: EventActor, nullable: true }),
+    requestId: t.exposeString('requestId', { nullable: true }),
+    namespaceId: t.exposeID('namespaceId', { nullable: true }),
+    kind: t.string({ nullable: true, resolve: recorded(({ kind }) => kind) }),
+    action: t.string({ nullable: true, resolve: recorded(({ action }) => action) }),
+    resource: t.field({ type: EventResource, nullable: true, resolve: recorded(({ resource }) => resource) }),
+    outcome: t.field({ type: AuditOutcome, nullable: true, resolve: recorded(({ outcome }) => outcome) }),
+    reasonCode: t.string({ nullable: true, resolve: recorded(({ reasonCode }) => reasonCode ?? null) }),
+    authorization: t.field({ type: EventAuthorization, nullable: true, resolve: recorded(({ authorization }) => authorization ?? null) }),
+    details: t.field({ type: 'JSON', nullable: true, resolve: recorded(({ details }) => details ?? null) }),
+  }),
+});
+
+const AuditFilterInput = builder.inputType('AuditFilter', {
+  fields: (t) => ({
+    namespaceId: t.id({ description: 'Without it, the caller reads the records of the Installation.' }),
+    actorId: t.id(),
+    action: t.string({ description: 'For example `openclaw.agents.deploy`.' }),
+    resourceId: t.id({ description: 'The raw or the global id of what was acted on.' }),
+    outcome: t.field({ type: AuditOutcome }),
+    since: t.field({ type: 'Timestamp', description: 'Included.' }),
+    until: t.field({ type: 'Timestamp', description: 'Excluded.' }),
+  }),
+});
+
+const AuditEventConnection = builder.connectionObject({ type: AuditEvent, name: 'AuditEventConnection' });
+
+const timestamp = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
+const timeOf = (text: string | null | undefined, argument: string): string | undefined => {
+  if (text == null) return undefined;
+  if (!timestamp.test(text)) throw malformed(argument);
+  return text;
+};
+
+builder.queryField('auditEvents', (t) =>
+  t.field({
+    description: 'The audit records, oldest first: every change and every denial, one record for each append.',
+    type: AuditEventConnection,
+    nullable: true,
+    args: { first: t.arg.int(), after: t.arg.string(), filter: t.arg({ type: AuditFilterInput }) },
+    resolve: async (_, { filter, ...args }, { services, caller }) => {
+      const page = pageOf(args, isEventId);
+      const wanted = {
+        namespaceId: filter?.namespaceId == null ? undefined : namespaceIdOf(filter.namespaceId, 'filter/namespaceId'),
+        actorId: filter?.actorId ?? undefined,
+        action: filter?.action ?? undefined,
+        resourceId: filter?.resourceId == null ? undefined : rawOfAny(filter.resourceId),
+        outcome: filter?.outcome ?? undefined,
+        since: timeOf(filter?.since, 'filter/since'),
+        until: timeOf(filter?.until, 'filter/until'),
+      };
+      return connectionOf(await services.history.listAudit(caller, wanted, oneMore(page)), page, idOfEvent);
     },
   }),
 );

@@ -61,6 +61,9 @@ const keyInside = (text: string, typename: string): string | undefined => {
 /** The raw id in a global id of this type; any other text as it is. */
 export const rawOf = (text: string, typename: string): string => keyInside(text, typename)?.split('/').at(-1) ?? text;
 
+/** The raw id in a global id of any type; any other text as it is. */
+export const rawOfAny = (text: string): string => globalId(text)?.key.split('/').at(-1) ?? text;
+
 /** The id a raw or a global id stands for. @throws Refusal INVALID_REQUEST */
 export const rawId = (text: string, typename: string, prefix: Prefix, argument: string): string => {
   const id = rawOf(text, typename);

@@ -3,17 +3,29 @@ import { ref } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
 import type { ResourceRef } from '../kernel/event.ts';
 import type { Core } from '../core.ts';
-import type { HistoryEventView, HistoryFilter, HistoryReads } from './view.ts';
+import type { AuditFilter, HistoryEventView, HistoryFilter, HistoryPage, HistoryReads } from './view.ts';
 
+/** Both need `audit:read` on the Namespace of the filter, or without one on the Installation. */
 export interface HistoryService {
-  /** Events in store order after a position; needs `audit:read` on the Namespace of the filter, or on the Installation. */
-  list(caller: Caller, filter: HistoryFilter, page: { readonly after: string | null; readonly limit: number }): Promise<readonly HistoryEventView[]>;
+  /** Events in store order after another one. */
+  list(caller: Caller, filter: HistoryFilter, page: HistoryPage): Promise<readonly HistoryEventView[]>;
+  /** Those that carry an audit record: one for each change and each denial. */
+  listAudit(caller: Caller, filter: AuditFilter, page: HistoryPage): Promise<readonly HistoryEventView[]>;
 }
 
-export const createHistoryService = ({ core, reads, installationId }: { readonly core: Core; readonly reads: HistoryReads; readonly installationId: string }): HistoryService => ({
-  list: async (caller, filter, page) => {
-    const resource: ResourceRef = filter.namespaceId === undefined ? { kind: 'audit', id: installationId } : ref.collection('audit', filter.namespaceId);
+export const createHistoryService = ({ core, reads, installationId }: { readonly core: Core; readonly reads: HistoryReads; readonly installationId: string }): HistoryService => {
+  const requireRead = async (caller: Caller, namespaceId: string | undefined): Promise<void> => {
+    const resource: ResourceRef = namespaceId === undefined ? { kind: 'audit', id: installationId } : ref.collection('audit', namespaceId);
     await core.authorizer.require(caller, { action: 'openclaw.audit.read', resource }, [['read', resource]]);
-    return (await reads.list(filter, page)).rows;
-  },
-});
+  };
+  return {
+    list: async (caller, filter, page) => {
+      await requireRead(caller, filter.namespaceId);
+      return (await reads.list(filter, page)).rows;
+    },
+    listAudit: async (caller, filter, page) => {
+      await requireRead(caller, filter.namespaceId);
+      return (await reads.listAudit(filter, page)).rows;
+    },
+  };
+};

@@ -10,18 +10,21 @@ export interface HistoryEventView {
   readonly stream: string;
   readonly revision: number;
   readonly type: string;
-  readonly schema: number;
-  readonly occurredAt: string;
-  readonly actor: Actor;
+  /** This build cannot read it: its place and its type stand for it, and what can be read of its cause. */
+  readonly unreadable: boolean;
+  /** Null, as the members below, where the metadata of an unreadable event cannot be read either. */
+  readonly schema: number | null;
+  readonly occurredAt: string | null;
+  readonly actor: Actor | null;
   readonly requestId: string | null;
-  readonly correlationId: string;
+  readonly correlationId: string | null;
   readonly causationId: string | null;
   readonly policyRevision: number | null;
   readonly audit: AuditRecord | null;
   readonly namespaceId: string | null;
   readonly agentId: string | null;
-  /** The allow-listed members of the data. */
-  readonly data: Readonly<Record<string, unknown>>;
+  /** The allow-listed members of the data; null for an unreadable event. */
+  readonly data: Readonly<Record<string, unknown>> | null;
 }
 
 export interface HistoryFilter {
@@ -31,8 +34,28 @@ export interface HistoryFilter {
   readonly stream?: string | undefined;
 }
 
+/** Which audit records: all members given must hold. */
+export interface AuditFilter {
+  readonly namespaceId?: string | undefined;
+  readonly actorId?: string | undefined;
+  readonly action?: string | undefined;
+  readonly resourceId?: string | undefined;
+  readonly outcome?: string | undefined;
+  /** UTC with three fractional digits; included. */
+  readonly since?: string | undefined;
+  /** Excluded. */
+  readonly until?: string | undefined;
+}
+
+/** Events after the one with this id, in store order, oldest first. */
+export interface HistoryPage {
+  readonly after: string | null;
+  readonly limit: number;
+}
+
 export interface HistoryReads {
   byIds(ids: readonly string[]): Promise<Reading<HistoryEventView>>;
-  /** Events in store order after a position, oldest first. */
-  list(filter: HistoryFilter, page: { readonly after: string | null; readonly limit: number }): Promise<Reading<HistoryEventView>>;
+  list(filter: HistoryFilter, page: HistoryPage): Promise<Reading<HistoryEventView>>;
+  /** The events that carry an audit record: one for each append, and each event whose metadata cannot be read. */
+  listAudit(filter: AuditFilter, page: HistoryPage): Promise<Reading<HistoryEventView>>;
 }

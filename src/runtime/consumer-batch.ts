@@ -7,7 +7,7 @@ import type { ClientBase } from 'pg';
 import type { StoredEvent } from '../event-store/event-store.ts';
 import type { Codec } from '../kernel/codec.ts';
 import { moveCheckpoints, type Checkpoint, type Member, type Parked } from './consumer-checkpoint.ts';
-import type { Consumer, Delivered } from './consumer.ts';
+import type { Consumer, Delivered, Unread } from './consumer.ts';
 
 /** Events as the consumers of one Installation read them. */
 export interface Reader {
@@ -39,6 +39,16 @@ const deliverOne = ({ prefix, codec }: Reader, stored: StoredEvent): Delivery =>
   }
 };
 
+const unreadOf = ({ stored: { id, type, position, stream, revision, metadata }, kind }: Delivery, { prefix }: Reader): Unread => ({
+  id,
+  type,
+  position,
+  stream: stream.slice(prefix.length),
+  kind,
+  revision,
+  metadata,
+});
+
 /** Decodes events for the consumers. */
 export const deliver = (reader: Reader, events: readonly StoredEvent[]): readonly Delivery[] => events.map((stored) => deliverOne(reader, stored));
 
@@ -69,12 +79,15 @@ const writeTogether: Write = async (client, { member: { consumer }, deliveries, 
   const batch = consumer.begin();
   for (const delivery of deliveries) {
     const { stream, revision } = delivery.stored;
-    if (!concerns(consumer, delivery, reader) || parkedAfter.has(stream)) continue;
+    if (!concerns(consumer, delivery, reader)) continue;
+    const waits = parkedAfter.has(stream);
+    if (waits && batch.mark === undefined) continue;
     try {
       if (delivery.delivered === undefined) throw delivery.fault;
       batch.add(delivery.delivered);
     } catch (error) {
-      parkedAfter.set(stream, { revision, reason: reasonOf(error) });
+      batch.mark?.(unreadOf(delivery, reader));
+      if (!waits) parkedAfter.set(stream, { revision, reason: reasonOf(error) });
     }
   }
   await batch.write(client);

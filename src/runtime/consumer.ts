@@ -22,6 +22,18 @@ export interface Delivered<D = object> {
   readonly metadata: string;
 }
 
+/** What is known of an event that this build cannot read. */
+export interface Unread {
+  readonly id: string;
+  readonly type: string;
+  readonly position: Position;
+  readonly stream: string;
+  readonly kind: string;
+  readonly revision: number;
+  /** As stored; may be anything. */
+  readonly metadata: string;
+}
+
 /** What an event's handler is, by event type; a type without a handler passes unread. */
 export type Handlers<E extends Message, Result> = {
   readonly [T in E['type']]?: (delivered: Delivered<Extract<E, { readonly type: T }>['data']>) => readonly Result[];
@@ -31,6 +43,11 @@ export type Handlers<E extends Message, Result> = {
 export interface ConsumerBatch {
   /** Takes an event in. Whatever it throws parks the event's stream. */
   add(delivered: Delivered): void;
+  /**
+   * Takes in that there is an event which cannot be read, for a consumer that leaves no gap. Its stream is parked all
+   * the same, so that the event is driven again; those behind it need not wait, because each stands for itself.
+   */
+  mark?(unread: Unread): void;
   /** Writes what the events taken in lead to, inside the caller's transaction. */
   write(client: ClientBase): Promise<void>;
 }

@@ -2,7 +2,7 @@
  * A projection: one read model as data. Its table, and per event type the row changes an event leads to; never
  * SQL, and nothing that would have to be read first. (architecture section 4)
  */
-import type { Delivered, Handlers } from './consumer.ts';
+import type { Delivered, Handlers, Unread } from './consumer.ts';
 import type { Message } from '../kernel/decider.ts';
 
 /** Text sorts by code units, as positions must. Documents are JSON in `text`, their members in the order of the event. */
@@ -36,6 +36,8 @@ export interface Projection<E extends Message, Row extends { readonly [C in keyo
   readonly table: Table<Row>;
   /** One handler per event type, or one for every event. */
   readonly on: Handlers<E, Change<Row>> | ((delivered: Delivered) => readonly Change<Row>[]);
+  /** For a read model without gaps: the rows of an event this build cannot read, until one can. Its events may come in any order. */
+  readonly unread?: (event: Unread) => readonly Change<Row>[];
 }
 
 /** The table of a projection's version; builds of different versions have one each. */

@@ -1,7 +1,7 @@
 /** The projector: makes a consumer of a projection, and a second one that fills a shadow table for a rebuild. */
 import type { ClientBase } from 'pg';
 import type { Message } from '../kernel/decider.ts';
-import type { Consumer, Delivered, ShadowConsumer } from './consumer.ts';
+import type { Consumer, Delivered, ShadowConsumer, Unread } from './consumer.ts';
 import { tableOf, type Change, type ColumnType, type Projection } from './projection.ts';
 import { createRowChanges } from './row-changes.ts';
 
@@ -24,6 +24,7 @@ const createTable = async (client: ClientBase, table: string, { table: { key, co
 
 const follow = (projection: AnyProjection, table: string): Pick<Consumer, 'role' | 'streams' | 'handles' | 'prepare' | 'begin'> => {
   const on = projection.on as AnyHandler | Readonly<Record<string, AnyHandler | undefined>>;
+  const unread = projection.unread as ((event: Unread) => readonly Change<Record<string, unknown>>[]) | undefined;
   const handlerOf = (type: string): AnyHandler | undefined => (typeof on === 'function' ? on : on[type]);
   return {
     role: 'read-model',
@@ -36,6 +37,11 @@ const follow = (projection: AnyProjection, table: string): Pick<Consumer, 'role'
         add: (delivered) => {
           for (const change of handlerOf(delivered.type)?.(delivered) ?? []) changes.add(change);
         },
+        ...(unread !== undefined && {
+          mark: (event) => {
+            for (const change of unread(event)) changes.add(change);
+          },
+        }),
         write: (client) => changes.write(client),
       };
     },

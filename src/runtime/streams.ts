@@ -9,6 +9,7 @@ import type { Codec } from '../kernel/codec.ts';
 import { isRefusal, type Decider, type Decision, type Message } from '../kernel/decider.ts';
 import { Fault, Refusal, unavailable } from '../kernel/errors.ts';
 import { hashOf, type Actor, type AuditRecord, type Envelope, type EventBytes, type Metadata } from '../kernel/event.ts';
+import { redacted } from '../kernel/redact.ts';
 import {
   AppendTooLarge,
   StoreUnavailable,
@@ -201,7 +202,7 @@ export const createStreams = ({
     const occurredAt = timestamp(clock.now());
     return events.map((event, index) => {
       const { type, schema, data } = aggregate.codec.encode(event);
-      const metadata: Metadata = { ...shared, ...(index === 0 && audit !== undefined && { audit }), schema, occurredAt, previousHash: lastHash };
+      const metadata: Metadata = { ...shared, ...(index === 0 && audit !== undefined && { audit: redacted(audit) }), schema, occurredAt, previousHash: lastHash };
       const bytes = { id: uuid(), type, data, metadata: canonicalText(metadata) };
       revision += 1;
       lastHash = hashOf(base.stream, revision, bytes);

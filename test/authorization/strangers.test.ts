@@ -81,6 +81,7 @@ describe('a principal without grants', () => {
   const documents: Readonly<Record<string, readonly [document: string, name?: keyof Targets, typename?: string]>> = {
     agent: ['query($id: ID!) { agent(id: $id) { name } }', 'g'],
     agentRevision: ['query($id: ID!) { agentRevision(id: $id) { revision } }', 'r'],
+    auditEvents: ['query($id: ID!) { auditEvents(filter: { namespaceId: $id }) { nodes { type } } }', 'n'],
     configuration: ['query($id: ID!) { configuration(id: $id) { generation } }', 'c'],
     deployment: ['query($id: ID!) { deployment(id: $id) { status } }', 'r'],
     eventHistory: ['query($id: ID!) { eventHistory(filter: { namespaceId: $id }) { nodes { type } } }', 'n'],

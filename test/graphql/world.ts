@@ -192,6 +192,8 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
   return {
     edge,
     openEdge,
+    store,
+    retryParked: () => consumers.retryParked(),
     log,
     streams,
     services: edge.services,

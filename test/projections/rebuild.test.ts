@@ -44,7 +44,7 @@ it('gives the same rows when a read model is rebuilt beside the live one', async
   }
   const position = await writeHistory(store).append('register-again', { type: 'NamespaceNameTaken', data: { namespaceId: 'ns_7', name: 'later' } });
   await untilPassed(database, position);
-  expect((await rowsOf('history_v1')).length).toBe((await store.readAll(null, { streamPrefix: prefix }, 1_000)).events.length);
+  expect((await rowsOf('history_v2')).length).toBe((await store.readAll(null, { streamPrefix: prefix }, 1_000)).events.length);
   const { rows } = await database.pool.query(`select 1 from pg_class where relname like '%rebuild%'`);
   expect(rows).toEqual([]);
 });
@@ -95,7 +95,7 @@ it('answers from the rows', async () => {
   expect(history.map(({ type }) => type)).toEqual(['AgentCreated', 'AgentRevisionSnapshotted', 'AgentRevisionAdmitted', 'AgentDeletionRequested', 'AgentTeardownFinished', 'AgentRemoved']);
   expect(history[0]).toMatchObject({ stream: 'agent-agt_3', revision: 0, schema: 1, namespaceId: 'ns_1', actor: { principalId: 'prn_author' }, data: { name: 'gone' } });
   expect((await reads.history.list({ stream: 'audit-w1', types: ['CommandFailed'] }, { after: null, limit: 9 })).rows).toHaveLength(1);
-  expect((await reads.history.list({ stream: 'agent-agt_3' }, { after: history[0]!.position, limit: 1 })).rows.map(({ type }) => type)).toEqual(['AgentRevisionAdmitted']);
+  expect((await reads.history.list({ stream: 'agent-agt_3' }, { after: history[0]!.id, limit: 1 })).rows.map(({ type }) => type)).toEqual(['AgentRevisionAdmitted']);
   expect((await reads.history.byIds([history[1]!.id])).rows).toEqual([history[1]]);
   expect(agents.fresh).toBe(true);
 });
