@@ -49,12 +49,14 @@ const prepare = async (edge: EdgeName): Promise<Prepared> => {
   return { deployer: { actor: deployer, names: { ...deploying, R1 } }, deleter: { actor: deleter, names: deleting }, reader: { actor: reader, names: reading, name } };
 };
 
+const openCompute = () => createProcessDriver({ root: join(workerDir, 'compute'), log: createLogger({ level: 'silent' }) });
+
 beforeAll(async () => {
   fixture = await createFixture();
   for (const edge of edges) prepared.set(edge, await prepare(edge));
   workerDir = await newDataDir();
   // The Namespace was told to be ready; here it is.
-  const compute = createProcessDriver({ root: join(workerDir, 'compute'), log: createLogger({ level: 'silent' }) });
+  const compute = openCompute();
   await compute.ensureNamespace(fixture.names['N1']!, { signal: AbortSignal.timeout(5_000) });
   await compute.close({ stopWorkloads: false });
   const config = readConfig({ EXUVIA_ROLES: 'worker', EXUVIA_DATA_DIR: workerDir, OCC_DATABASE_URL: fixture.application.database.url, EXUVIA_LOG_LEVEL: 'silent' });
@@ -62,6 +64,8 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await worker?.close();
+  // A lone worker leaves the Agents that the fixture deployed running, for the next one to adopt.
+  await openCompute().close({ stopWorkloads: true });
   await fixture?.close();
   await rm(workerDir, { recursive: true, force: true });
 });
