@@ -15,6 +15,7 @@ import { createGraphqlHandler } from './http/graphql.ts';
 import { createHttpServer, type Health } from './http/server.ts';
 import { createAuthenticate } from './iam/authenticate.ts';
 import { createAuthorizer } from './iam/authorizer.ts';
+import { createDenialLimit } from './iam/denial-limit.ts';
 import { createKeys } from './iam/keys.ts';
 import { bootstrapInstallation, systemContext } from './installation/bootstrap.ts';
 import { computeRoot, openDatabase, openEventStore } from './open-stores.ts';
@@ -144,7 +145,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
     const clock = await createDatabaseClock(pool);
     stack.defer(() => clock.close());
     const metrics = createMetrics();
-    metrics.watch(() => readStanding(pool));
+    metrics.watch(() => readStanding(pool, config.dataDir));
     const installationId = await createInstallationRow(pool).id();
     const prefix = `${installationId}.`;
     const store = measured(await openEventStore(config.eventstoreUrl ?? url, stack, { url, pool }, installationId), metrics);
@@ -155,7 +156,15 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
     const gate = createHistoryGate(store);
     const streams = createStreams({ store: gate.store, clock, prefix });
     const audit = createAuditLog(streams);
-    const authorizer = createAuthorizer({ streams, audit });
+    const denialLimit = createDenialLimit({
+      audit,
+      clock,
+      installationId,
+      onSuppressed: metrics.denialSuppressed,
+      onError: (error) => log.warn({ error }, 'suppressed denials are not recorded yet'),
+    });
+    stack.defer(() => denialLimit.close());
+    const authorizer = createAuthorizer({ streams, audit, denialLimit });
     const keyRows = createKeyRows(pool);
     const core: Core = { streams, authorizer, audit, waitFor: readYourWrite.waitFor };
     const reads = createReads(pool);

@@ -2,9 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Decider } from '../kernel/decider.ts';
 import { unavailable } from '../kernel/errors.ts';
-import type { AuditRecord } from '../kernel/event.ts';
+import type { Actor, AuditRecord } from '../kernel/event.ts';
 import type { Aggregate, Streams } from '../runtime/streams.ts';
-import type { Caller } from '../iam/caller.ts';
 import { auditEvents, type AuditEvent } from './messages.ts';
 
 const decider: Decider<null, AuditEvent, AuditEvent> = { initial: null, decide: (_, event) => [event], evolve: () => null };
@@ -12,17 +11,17 @@ const audits: Aggregate<null, AuditEvent, AuditEvent> = { streamOf: (writer) => 
 
 export interface AuditLog {
   /**
-   * Returns once the record is stored.
+   * Returns once the record is stored; `requestId` is null for what no single request caused.
    * @throws Refusal DEPENDENCY_UNAVAILABLE when it could not be; the caller then answers so instead
    */
-  record(caller: Caller, event: AuditEvent, audit: AuditRecord, policyRevision: number | null): Promise<void>;
+  record(cause: { readonly actor: Actor; readonly requestId: string | null }, event: AuditEvent, audit: AuditRecord, policyRevision: number | null): Promise<void>;
 }
 
 export const createAuditLog = (streams: Streams): AuditLog => {
   let writer = randomUUID();
   return {
     record: async ({ actor, requestId }, event, audit, policyRevision) => {
-      const context = { actor, requestId, correlationId: requestId, causationId: null, policyRevision, audit };
+      const context = { actor, requestId, correlationId: requestId ?? writer, causationId: null, policyRevision, audit };
       try {
         await streams.execute(audits, writer, event, context);
       } catch (error) {

@@ -13,5 +13,11 @@ const commandFailed = defineEvent('CommandFailed', {
   view: ['namespaceId', 'code'],
 });
 
-export const auditEvents = createCodec(authorizationDenied, commandFailed);
-export type AuditEvent = EventOf<typeof authorizationDenied> | EventOf<typeof commandFailed>;
+/** Denials of one principal that were refused without a record of their own, one process's count of a minute. */
+const denialsSuppressed = defineEvent('DenialsSuppressed', {
+  skeleton: Type.Object({ principalId: Type.String(), from: Type.String(), to: Type.String(), count: Type.Integer({ minimum: 1 }) }),
+  view: ['principalId', 'from', 'to', 'count'],
+});
+
+export const auditEvents = createCodec(authorizationDenied, commandFailed, denialsSuppressed);
+export type AuditEvent = EventOf<typeof authorizationDenied> | EventOf<typeof commandFailed> | EventOf<typeof denialsSuppressed>;

@@ -10,6 +10,7 @@ import { Refusal, unavailable } from '../kernel/errors.ts';
 import type { ResourceKind, ResourceRef } from '../kernel/event.ts';
 import type { Loaded, Streams } from '../runtime/streams.ts';
 import type { Caller } from './caller.ts';
+import type { DenialLimit } from './denial-limit.ts';
 import { evaluate, type Action, type Verdict } from './evaluate.ts';
 import type { Policy } from './policy.ts';
 
@@ -61,7 +62,7 @@ export const ref = {
   in: (kind: ResourceKind, namespaceId: string, id: string): ResourceRef => ({ kind, id, namespaceId }),
 };
 
-export const createAuthorizer = ({ streams, audit }: { readonly streams: Streams; readonly audit: AuditLog }): Authorizer => {
+export const createAuthorizer = ({ streams, audit, denialLimit }: { readonly streams: Streams; readonly audit: AuditLog; readonly denialLimit: Pick<DenialLimit, 'take'> }): Authorizer => {
   let running: Promise<unknown> = Promise.resolve();
   let gathering: Promise<Loaded<Policy>> | undefined;
   let latest: { readonly policy: Loaded<Policy>; readonly at: number } | undefined;
@@ -101,6 +102,7 @@ export const createAuthorizer = ({ streams, audit }: { readonly streams: Streams
   const denied: Authorizer['denied'] = async (caller, operation, [action, resource], refusal, details, reasonCode = 'AUTHORIZATION_DENIED') => {
     const namespaceId = operation.resource.namespaceId;
     caller.denials?.use();
+    denialLimit.take(caller.actor);
     await audit.record(
       caller,
       { type: 'AuthorizationDenied', data: namespaceId === undefined ? {} : { namespaceId } },

@@ -9,6 +9,8 @@ export interface Standing {
   readonly parkedStreams: Readonly<Record<string, number>>;
   /** Seconds the oldest due work item has waited; 0 when none waits. */
   readonly queueAgeSeconds: number;
+  /** What this process may still write to the disk of its data folder, where the embedded database lives. */
+  readonly dataFolderFreeBytes: number;
 }
 
 export type GraphqlOperation = 'query' | 'mutation' | 'subscription' | 'none';
@@ -22,6 +24,8 @@ export interface Metrics {
   appended(seconds: number): void;
   /** One append that met a stream which had moved. */
   versionConflict(): void;
+  /** One denial that was refused without a record of its own. */
+  denialSuppressed(): void;
   /** Asks for the standing at every scrape. */
   watch(read: () => Promise<Standing>): void;
   exposition(): Promise<{ readonly contentType: string; readonly text: string }>;
@@ -41,6 +45,8 @@ export const createMetrics = (): Metrics => {
   const lag = new Gauge({ registers, name: 'exuvia_projection_lag_seconds', help: 'Time since a consumer last stood at the end of the store', labelNames: ['consumer'] });
   const parked = new Gauge({ registers, name: 'exuvia_parked_streams', help: 'Streams a consumer cannot read and has set aside', labelNames: ['consumer'] });
   const queueAge = new Gauge({ registers, name: 'exuvia_queue_age_seconds', help: 'How long the oldest due work item has waited' });
+  const suppressed = new Counter({ registers, name: 'exuvia_denials_suppressed_total', help: 'Denials beyond the limit of a principal, refused without a record of their own' });
+  const free = new Gauge({ registers, name: 'exuvia_data_folder_free_bytes', help: 'Free space on the disk of the data folder' });
   let readStanding: (() => Promise<Standing>) | undefined;
 
   /** Gauges of a standing that cannot be read are left out; the rest of the scrape still answers. */
@@ -48,11 +54,13 @@ export const createMetrics = (): Metrics => {
     lag.reset();
     parked.reset();
     queueAge.remove();
+    free.remove();
     const standing = await readStanding?.().catch(() => undefined);
     if (standing === undefined) return;
     for (const [consumer, seconds] of Object.entries(standing.projectionLagSeconds)) lag.set({ consumer }, seconds);
     for (const [consumer, streams] of Object.entries(standing.parkedStreams)) parked.set({ consumer }, streams);
     queueAge.set(standing.queueAgeSeconds);
+    free.set(standing.dataFolderFreeBytes);
   };
 
   return {
@@ -60,6 +68,7 @@ export const createMetrics = (): Metrics => {
     operated: (operation, status, seconds) => operations.observe({ operation, outcome: `${Math.floor(status / 100)}xx` }, seconds),
     appended: (seconds) => appends.observe(seconds),
     versionConflict: () => conflicts.inc(),
+    denialSuppressed: () => suppressed.inc(),
     watch: (read) => {
       readStanding = read;
     },

@@ -27,7 +27,7 @@ beforeAll(async () => {
 const diagnose = (at: Partial<typeof place> = {}, diagnosing: Diagnosing = () => world.driver) => {
   const { streams } = world;
   const audit = createAuditLog(streams);
-  const core = { streams, audit, authorizer: createAuthorizer({ streams, audit }), waitFor: () => Promise.resolve() };
+  const core = { streams, audit, authorizer: createAuthorizer({ streams, audit, denialLimit: { take: () => {} } }), waitFor: () => Promise.resolve() };
   const caller = { actor, keyNamespaceId: undefined, arrivedAt: performance.now(), requestId: newId('req') };
   return createDiagnose({ core, diagnosing, clock: { now: () => Date.UTC(2026, 0, 1) } })(caller, { ...place, ...at });
 };

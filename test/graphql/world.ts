@@ -73,7 +73,7 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
     const edgeStore = createPostgresEventStore({ pool, url });
     const streams = createStreams({ store: edgeStore, clock, prefix });
     const audit = createAuditLog(streams);
-    const authorizer = createAuthorizer({ streams, audit });
+    const authorizer = createAuthorizer({ streams, audit, denialLimit: { take: () => {} } });
     const core = { streams, authorizer, audit, waitFor: createReadYourWrite(background, productConsumers, notifications).waitFor };
     const reads = createReads(pool);
     const driver = createFakeDriver();

@@ -78,7 +78,7 @@ describe('operators see', () => {
     const metrics = createMetrics();
     metrics.appended(0.002);
     metrics.versionConflict();
-    metrics.watch(async () => ({ projectionLagSeconds: { agent: 0.5 }, parkedStreams: { agent: 1 }, queueAgeSeconds: 3 }));
+    metrics.watch(async () => ({ projectionLagSeconds: { agent: 0.5 }, parkedStreams: { agent: 1 }, queueAgeSeconds: 3, dataFolderFreeBytes: 4_096 }));
     const edge = await startEdge({ metrics, answers: { 'installation.get': installationView } });
     await edge.send({});
     await edge.send({ path: '/namespaces/ns_1' });
@@ -94,6 +94,7 @@ describe('operators see', () => {
     expect(body).toContain('exuvia_projection_lag_seconds{consumer="agent"} 0.5');
     expect(body).toContain('exuvia_parked_streams{consumer="agent"} 1');
     expect(body).toContain('exuvia_queue_age_seconds 3');
+    expect(body).toContain('exuvia_data_folder_free_bytes 4096');
   });
 
   it('/metrics without the standing that cannot be read', async () => {

@@ -32,7 +32,7 @@ it('scenario 11: fifty concurrent denials on three replicas are all recorded, ea
   const resource = { kind: 'agent', id: newId('agt'), namespaceId } as const;
   const deny = (replica: (typeof replicas)[number]) =>
     replica.record(
-      { actor: { principalId: 'spn_x', kind: 'service_principal' }, keyNamespaceId: undefined, arrivedAt: 0, requestId: newId('req') },
+      { actor: { principalId: 'spn_x', kind: 'service_principal' }, requestId: newId('req') },
       { type: 'AuthorizationDenied', data: { namespaceId } },
       { kind: 'authorization_denial', action: 'openclaw.agents.read', resource, outcome: 'denied' },
       0,

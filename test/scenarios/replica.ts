@@ -41,7 +41,7 @@ export const openReplica = async ({ database, dataDir }: TestApplication, name =
   };
   const streams = createStreams({ store: slow, clock, prefix });
   const audit = createAuditLog(streams);
-  const authorizer = createAuthorizer({ streams, audit });
+  const authorizer = createAuthorizer({ streams, audit, denialLimit: { take: () => {} } });
   const { state } = await streams.load(iam, '');
   const installation = state.installation!;
   const log = { info: () => {}, warn: () => {}, error: () => {} };

@@ -60,6 +60,7 @@ const installation: readonly (readonly [string, ProductEvent])[] = [
   ['register', { type: 'NamespaceNameTaken', data: { namespaceId: 'ns_9', name: 'never' } }],
   ['register', { type: 'NamespaceNameReleased', data: { namespaceId: 'ns_9', name: 'never' } }],
   ['audit-w1', { type: 'AuthorizationDenied', data: { namespaceId: 'ns_1' } }],
+  ['audit-w1', { type: 'DenialsSuppressed', data: { principalId: 'prn_2', from: '2026-01-01T00:00:00.000Z', to: '2026-01-01T00:00:59.000Z', count: 7 } }],
   ['audit-w1', { type: 'CommandFailed', data: { namespaceId: 'ns_1', code: 'NAMESPACE_NOT_READY' } }],
 ];
 
