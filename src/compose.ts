@@ -20,7 +20,7 @@ import { createKeys } from './iam/keys.ts';
 import { bootstrapInstallation, systemContext } from './installation/bootstrap.ts';
 import { computeRoot, openDatabase, openEventStore } from './open-stores.ts';
 import { createDatabaseClock } from './postgres/clock.ts';
-import { createAccountRows, createInstallationRow, createKeyRows } from './postgres/private-rows.ts';
+import { createAccountRows, createInstallationRow, createKeyRows, createSessionRows } from './postgres/private-rows.ts';
 import { createStoreIdentityRow } from './postgres/store-identity-row.ts';
 import { createReconciler } from './reconcile/reconciler.ts';
 import { resumeSelected, sweepOwned } from './reconcile/sweep.ts';
@@ -39,7 +39,9 @@ import type { Log } from './telemetry/logger.ts';
 import { measured } from './telemetry/measured-store.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { readStanding } from './telemetry/standing.ts';
-import { createServices, type Services } from './services.ts';
+import { createServices, type Services, type SignInParts } from './services.ts';
+import { createSignInLimits } from './sign-in/limits.ts';
+import { createPasswords } from './sign-in/passwords.ts';
 import { createRecognition } from './store-identity/recognition.ts';
 
 export interface Application {
@@ -168,6 +170,12 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
     const keyRows = createKeyRows(pool);
     const core: Core = { streams, authorizer, audit, waitFor: readYourWrite.waitFor };
     const reads = createReads(pool);
+    const signIn: SignInParts = {
+      accountRows: createAccountRows(pool),
+      sessionRows: createSessionRows(pool),
+      passwords: createPasswords(),
+      limits: createSignInLimits({ now: () => performance.now(), onLimit: (limited) => log.warn(limited, 'sign-in limited') }),
+    };
 
     const loops = new AbortController();
     const recognition = createRecognition({
@@ -175,8 +183,8 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
       store,
       row: createStoreIdentityRow(pool),
       installationId,
-      // Sessions end here once there are any: only the database remembers them.
-      onWentBack: async (facts) => log.error(facts, 'the database went back to an older state'),
+      // Only the database remembers sessions, and one that ended since then would live again.
+      onWentBack: async (facts) => log.error({ ...facts, endedSessions: await signIn.sessionRows.eraseAll() }, 'the database went back to an older state'),
     });
     const giveUp = (mismatch: string): void => {
       if (gate.mismatch !== undefined) return;
@@ -213,7 +221,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
 
     const isApi = config.roles.includes('api');
     let driver: ComputeDriver | undefined;
-    const services = createServices({ core, reads, compute: processAdmission, diagnosing: () => driver, clock, installationId });
+    const services = createServices({ core, reads, compute: processAdmission, diagnosing: () => driver, clock, signIn, installationId });
     // Whoever serves is where the operator looks for the first key, so only there it is written.
     if (isApi && gate.mismatch === undefined) {
       const born = await bootstrapInstallation({
@@ -221,7 +229,8 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
         streams,
         clock,
         keyRows,
-        accountRows: createAccountRows(pool),
+        accountRows: signIn.accountRows,
+        passwords: signIn.passwords,
         dataDir: config.dataDir,
         administratorEmail: config.administratorEmail,
       });
@@ -263,7 +272,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
 
     let origin: string | undefined;
     if (isApi) {
-      const authenticate = createAuthenticate({ authorizer, keys: createKeys(keyRows), clock });
+      const authenticate = createAuthenticate({ authorizer, keys: createKeys(keyRows), sessionRows: signIn.sessionRows, clock });
       const changes = {
         subscribe: (listener: () => void) => {
           const ends = [checkpointChannel, workChannel, claimChannel].map((channel) => notifications.on(channel, listener));

@@ -14,6 +14,12 @@ import { createInstallationService, type InstallationService } from './installat
 import type { InstallationReads } from './installation/view.ts';
 import { createNamespaceService, type NamespaceService } from './namespace/service.ts';
 import type { NamespaceReads } from './namespace/view.ts';
+import { createAccountService, type AccountService } from './sign-in/account-service.ts';
+import type { AccountRows } from './sign-in/accounts.ts';
+import type { SignInLimits } from './sign-in/limits.ts';
+import type { Passwords } from './sign-in/passwords.ts';
+import { createSignInService, type SignInService } from './sign-in/service.ts';
+import type { SessionRows } from './sign-in/sessions.ts';
 import type { Core } from './core.ts';
 import type { Clock } from './runtime/clock.ts';
 
@@ -28,7 +34,17 @@ export interface Reads {
   readonly history: HistoryReads;
 }
 
+/** What signing in needs beside the core. */
+export interface SignInParts {
+  readonly accountRows: AccountRows;
+  readonly sessionRows: SessionRows;
+  readonly passwords: Passwords;
+  readonly limits: SignInLimits;
+}
+
 export interface Services {
+  readonly signIn: SignInService;
+  readonly accounts: AccountService;
   readonly installation: InstallationService;
   readonly namespaces: NamespaceService;
   readonly configurations: ConfigurationService;
@@ -43,6 +59,7 @@ export const createServices = ({
   compute,
   diagnosing,
   clock,
+  signIn,
   installationId,
 }: {
   readonly core: Core;
@@ -50,8 +67,11 @@ export const createServices = ({
   readonly compute: Admitting;
   readonly diagnosing: Diagnosing;
   readonly clock: Clock;
+  readonly signIn: SignInParts;
   readonly installationId: string;
 }): Services => ({
+  signIn: createSignInService({ core, ...signIn, installationId }),
+  accounts: createAccountService({ core, ...signIn, installationId }),
   installation: createInstallationService({ core, reads: reads.installation, installationId }),
   namespaces: createNamespaceService({ core, reads: reads.namespaces, installationId }),
   configurations: createConfigurationService({ core, reads: reads.configurations }),

@@ -18,6 +18,19 @@ const denialsSuppressed = defineEvent('DenialsSuppressed', {
   skeleton: Type.Object({ principalId: Type.String(), from: Type.String(), to: Type.String(), count: Type.Integer({ minimum: 1 }) }),
   view: ['principalId', 'from', 'to', 'count'],
 });
+const signedIn = defineEvent('SignedIn', { skeleton: Type.Object({ principalId: Type.String() }), view: ['principalId'] });
+/** Names the Principal whose password was guessed wrong, where the email is one of an account. */
+const signInDenied = defineEvent('SignInDenied', { skeleton: Type.Object({ principalId: Type.Optional(Type.String()) }), view: ['principalId'] });
+const signedOut = defineEvent('SignedOut', { skeleton: Type.Object({ principalId: Type.String() }), view: ['principalId'] });
+/** By the operator of the host; every session of the account ends with it. */
+const passwordReset = defineEvent('PasswordReset', { skeleton: Type.Object({ principalId: Type.String() }), view: ['principalId'] });
 
-export const auditEvents = createCodec(authorizationDenied, commandFailed, denialsSuppressed);
-export type AuditEvent = EventOf<typeof authorizationDenied> | EventOf<typeof commandFailed> | EventOf<typeof denialsSuppressed>;
+export const auditEvents = createCodec(authorizationDenied, commandFailed, denialsSuppressed, signedIn, signInDenied, signedOut, passwordReset);
+export type AuditEvent =
+  | EventOf<typeof authorizationDenied>
+  | EventOf<typeof commandFailed>
+  | EventOf<typeof denialsSuppressed>
+  | EventOf<typeof signedIn>
+  | EventOf<typeof signInDenied>
+  | EventOf<typeof signedOut>
+  | EventOf<typeof passwordReset>;

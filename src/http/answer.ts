@@ -20,7 +20,7 @@ export const write = (response: ServerResponse, status: number, requestId: strin
   response.end(text);
 };
 
-export const successText = (data: object, requestId: string): string => `{"data":${JSON.stringify(data)},${meta(requestId)}}`;
+export const successText = (data: object | null, requestId: string): string => `{"data":${JSON.stringify(data)},${meta(requestId)}}`;
 
 /** 204: no byte of a body, and so no length either. */
 export const writeNothing = (response: ServerResponse, requestId: string): void => {

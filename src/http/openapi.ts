@@ -2,6 +2,7 @@
 import Type, { type TSchema } from 'typebox';
 import { codes } from '../kernel/errors.ts';
 import { idPattern } from '../kernel/ids.ts';
+import { sessionCookieName } from '../sign-in/sessions.ts';
 import { parametersOf, type Route } from './rest/route.ts';
 
 const meta = Type.Object({ requestId: Type.String({ pattern: idPattern('req') }) }, { additionalProperties: false });
@@ -35,10 +36,15 @@ const failure = Type.Object(
 const json = (schema: object) => ({ content: { 'application/json': { schema } } });
 
 /** Statuses of errors by kind of route: reads, mutations without a body, mutations with one. */
-const errorStatuses = ({ method, body }: Route): readonly number[] => {
-  const read = [400, 401, 403, 404];
-  if (method === 'GET') return [...read, 500, 503];
-  return body === undefined ? [...read, 409, 500, 503] : [...read, 409, 413, 415, 500, 503];
+const errorStatuses = ({ method, body, access, alsoAnswers = [] }: Route): readonly number[] => {
+  const always = [400, 403, 500, 503, ...(body === undefined ? [] : [413, 415]), ...alsoAnswers];
+  const known = access === 'public' ? [] : method === 'GET' ? [401, 404] : [401, 404, 409];
+  return [...always, ...known];
+};
+
+const securityOf = ({ access = 'caller' }: Route): readonly object[] => {
+  const session = { sessionCookie: [] };
+  return { public: [], human: [session], caller: [session, { serviceApiKey: [] }] }[access];
 };
 
 /** A titled schema is named once under `components`; the others stay where they are. */
@@ -59,13 +65,14 @@ const headerParameters = {
 };
 
 const operationOf = (route: Route, schemas: Map<string, TSchema>): object => {
-  const { operationId, summary, tag, permissions, body, answer, status, takes } = route;
+  const { operationId, summary, tag, permissions, body, bodyOptional, cookie, answer, status, takes } = route;
   const success =
     answer === undefined
       ? { description: 'Done' }
       : {
           description: 'Success',
           ...(answer.version !== undefined && { headers: { ETag: { description: 'The version that If-Match is compared with', schema: { type: 'string' } } } }),
+          ...(cookie !== undefined && { headers: { 'Set-Cookie': { description: 'The cookie of the session', schema: { type: 'string' } } } }),
           ...json({ type: 'object', required: ['data', 'meta'], additionalProperties: false, properties: { data: named(schemas, answer.schema), meta } }),
         };
   const errors = errorStatuses(route).map((code): [number, object] => [code, { $ref: '#/components/responses/Error' }]);
@@ -73,13 +80,13 @@ const operationOf = (route: Route, schemas: Map<string, TSchema>): object => {
     operationId,
     summary,
     tags: [tag],
-    security: [{ sessionCookie: [] }, { serviceApiKey: [] }],
+    security: securityOf(route),
     'x-openclaw-permissions': permissions,
     parameters: [
-      ...parametersOf(route.path).map(({ name, prefix }) => ({ name, in: 'path', required: true, schema: { type: 'string', pattern: idPattern(prefix) } })),
+      ...parametersOf(route.path).map(({ name, pattern }) => ({ name, in: 'path', required: true, schema: { type: 'string', pattern } })),
       ...(takes === undefined ? [] : [headerParameters[takes]]),
     ],
-    ...(body !== undefined && { requestBody: { required: true, ...json(body) } }),
+    ...(body !== undefined && { requestBody: { required: bodyOptional !== true, ...json(body) } }),
     responses: Object.fromEntries<object>([[status, success], ...errors]),
   };
 };
@@ -98,7 +105,7 @@ export const openApiText = (routes: readonly Route[], mode: 'development' | 'pro
     paths,
     components: {
       securitySchemes: {
-        sessionCookie: { type: 'apiKey', in: 'cookie', name: 'openclaw_occ.session_token' },
+        sessionCookie: { type: 'apiKey', in: 'cookie', name: sessionCookieName },
         serviceApiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' },
       },
       responses: { Error: { description: 'The request was refused or failed', ...json({ $ref: '#/components/schemas/Error' }) } },

@@ -95,12 +95,12 @@ const addOperatorRoutes = (app: FastifyInstance, { health, metrics, log, setting
 
 export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const { services, authenticate, metrics, log, graphql, settings } = options;
-  const assertTransport = createTransport(settings);
+  const transport = createTransport(settings);
   let server!: Server;
 
   const serveGraphql = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     try {
-      assertTransport(request);
+      transport.assert(request);
       await graphql(request, response);
     } catch (error) {
       const requestId = newId('req');
@@ -113,7 +113,8 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const app = createRest({
     services,
     authenticate,
-    assertTransport,
+    transport,
+    mode: settings.mode,
     metrics,
     log,
     clientErrorHandler: refuseUnparsed,

@@ -1,6 +1,6 @@
 /** Whether a request came by a trusted way: proxies, the loopback rule of development, and the origin rule of cookies. (rest-contract 1.1 steps 4 and 5, 1.8) */
 import type { IncomingMessage } from 'node:http';
-import { BlockList, isIPv6 } from 'node:net';
+import { BlockList, isIP, isIPv6 } from 'node:net';
 import { Fault, Refusal } from '../kernel/errors.ts';
 
 export interface TransportSettings {
@@ -11,8 +11,18 @@ export interface TransportSettings {
   readonly trustedProxies: readonly string[];
 }
 
-/** @throws Refusal FORBIDDEN */
-export type AssertTransport = (request: IncomingMessage) => void;
+/**
+ * Which `Origin` a request needs: with a `cookie` a trusted one where it would change state, `exact` also where it would not;
+ * to `sign-in` none, but no other than a trusted one. (iam-auth-audit 1.5)
+ */
+export type OriginRule = 'cookie' | 'exact' | 'sign-in';
+
+export interface Transport {
+  /** @throws Refusal FORBIDDEN */
+  assert(request: IncomingMessage, rule?: OriginRule): void;
+  /** The client's address as a trusted proxy tells it; undefined without one. */
+  clientAddress(request: IncomingMessage): string | undefined;
+}
 
 const loopbackHost = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 const loopbackOrigin = /^https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
@@ -41,11 +51,13 @@ const carriesForwarding = (headers: IncomingMessage['headers']): boolean => {
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS']);
 
-export const createTransport = ({ mode, trustedOrigins, trustedProxies }: TransportSettings): AssertTransport => {
+const untrusted = (): Refusal => new Refusal('FORBIDDEN', 'A trusted browser origin is required');
+
+export const createTransport = ({ mode, trustedOrigins, trustedProxies }: TransportSettings): Transport => {
   const proxies = networks(trustedProxies);
   const isProxy = (peer: string): boolean => trustedProxies.length > 0 && proxies.check(peer, family(peer));
 
-  return ({ headers, method = 'GET', socket }) => {
+  const assertWay = ({ headers, socket }: IncomingMessage): void => {
     const peer = socket.remoteAddress ?? '';
     if (carriesForwarding(headers) && !isProxy(peer)) throw new Refusal('FORBIDDEN', 'Forwarding headers are accepted from trusted proxies only');
     if (mode === 'development') {
@@ -54,10 +66,29 @@ export const createTransport = ({ mode, trustedOrigins, trustedProxies }: Transp
       if (origin !== undefined && !loopbackOrigin.test(origin)) throw new Refusal('FORBIDDEN', 'In development mode the Origin must be a loopback origin');
       if (!loopbackPeer.test(peer) && !isProxy(peer)) throw new Refusal('FORBIDDEN', 'In development mode requests must come from this host');
     }
+  };
+
+  const assertOrigin = ({ headers, method = 'GET' }: IncomingMessage, rule: OriginRule): void => {
+    const { origin, 'sec-fetch-site': site } = headers;
+    const isTrusted = origin !== undefined && trustedOrigins.includes(origin);
+    if (rule === 'sign-in') {
+      if (origin === undefined ? site === 'cross-site' : !isTrusted) throw untrusted();
+      return;
+    }
     const byCookie = headers.cookie !== undefined && headers['x-api-key'] === undefined && headers.authorization === undefined;
-    if (!byCookie || safeMethods.has(method)) return;
-    const site = headers['sec-fetch-site'];
-    const sameSite = site === undefined || site === 'same-origin';
-    if (!sameSite || !trustedOrigins.includes(headers.origin ?? '')) throw new Refusal('FORBIDDEN', 'A trusted browser origin is required');
+    if (!byCookie || (rule === 'cookie' && safeMethods.has(method))) return;
+    if (!isTrusted || (site !== undefined && site !== 'same-origin')) throw untrusted();
+  };
+
+  return {
+    assert: (request, rule = 'cookie') => {
+      assertWay(request);
+      assertOrigin(request, rule);
+    },
+    clientAddress: ({ headers, socket }) => {
+      if (!isProxy(socket.remoteAddress ?? '')) return undefined;
+      const forwarded = [headers['x-forwarded-for'] ?? []].flat().join(',').split(',').map((address) => address.trim());
+      return forwarded.findLast((address) => isIP(address) !== 0 && !isProxy(address));
+    },
   };
 };

@@ -1,33 +1,42 @@
 /** Establishes who is calling from the credentials of a request. (iam-auth-audit 1.2, rest-contract 1.7) */
-import { Refusal } from '../kernel/errors.ts';
+import type { Actor } from '../kernel/event.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Clock } from '../runtime/clock.ts';
+import { presentedSession, type SessionRows } from '../sign-in/sessions.ts';
 import type { Authorizer } from './authorizer.ts';
-import type { Caller } from './caller.ts';
+import { unauthenticated, type Caller, type Headers } from './caller.ts';
 import type { Keys } from './keys.ts';
-
-/** Header values as received: repeated headers joined or listed. */
-export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+import type { Policy } from './policy.ts';
 
 export type Authenticate = (headers: Headers, requestId: string) => Promise<Caller>;
-
-const unauthenticated = (): Refusal => new Refusal('UNAUTHENTICATED', 'A valid session or service key is required');
 
 /** A request's id is always the server's own. */
 export const newRequestId = (): string => newId('req');
 
+/** An account the history does not know, or no longer: whatever it asks is denied, and audited as nobody's. */
+const unresolved: Actor = { principalId: 'unresolved', kind: 'principal', unresolved: true };
+
+const personOf = ({ identities }: Policy, principalId: string): Actor => (identities.get(principalId)?.kind === 'principal' ? { principalId, kind: 'principal' } : unresolved);
+
 /**
- * An `authorization` header is refused whatever else is sent; a key decides alone.
+ * An `authorization` header is refused whatever else is sent; a key decides alone, a blank one too; sessions of the
+ * command line are not built, and their header never falls back to the cookie.
  * @throws Refusal UNAUTHENTICATED, or DEPENDENCY_UNAVAILABLE when policy cannot be read
  */
 export const createAuthenticate =
-  ({ authorizer, keys, clock }: { readonly authorizer: Authorizer; readonly keys: Keys; readonly clock: Clock }): Authenticate =>
+  ({ authorizer, keys, sessionRows, clock }: { readonly authorizer: Authorizer; readonly keys: Keys; readonly sessionRows: Pick<SessionRows, 'find'>; readonly clock: Clock }): Authenticate =>
   async (headers, requestId) => {
     const arrivedAt = performance.now();
+    if (headers['authorization'] !== undefined || headers['x-occ-cli-session'] !== undefined) throw unauthenticated();
     const text = headers['x-api-key'];
-    if (headers['authorization'] !== undefined || typeof text !== 'string') throw unauthenticated();
+    if (text === undefined) {
+      const session = await presentedSession(headers, sessionRows);
+      if (session === undefined) throw unauthenticated();
+      const { state } = await authorizer.current(arrivedAt);
+      return { actor: personOf(state, session.principalId), keyNamespaceId: undefined, sessionKey: session.sessionKey, arrivedAt, requestId };
+    }
     const { state } = await authorizer.current(arrivedAt);
-    const key = await keys.verify(text, state, clock.now());
+    const key = typeof text === 'string' ? await keys.verify(text, state, clock.now()) : undefined;
     if (key === undefined) throw unauthenticated();
     return {
       actor: { principalId: key.servicePrincipalId, kind: 'service_principal', serviceKeyId: key.keyId },

@@ -1,5 +1,20 @@
-/** Who is calling, as an edge has established it. (iam-auth-audit 1.1) */
+/** Who is calling, as an edge has established it. (iam-auth-audit 1.1, 1.2) */
+import { Refusal } from '../kernel/errors.ts';
 import type { Actor } from '../kernel/event.ts';
+
+/** Header values as received: repeated headers joined or listed. */
+export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** A request before anybody is known to stand behind it. */
+export interface Visitor {
+  readonly headers: Headers;
+  /** The client's address as a trusted proxy tells it. Evidence of nothing: guesses are counted by it. */
+  readonly clientAddress: string | undefined;
+  /** When the request arrived, by `performance.now()`: policy read since then is fresh enough to judge it. */
+  readonly arrivedAt: number;
+  /** Repeated in the answer and carried by every event of the request. */
+  readonly requestId: string;
+}
 
 /** What bounds the denials that one request may leave in the history. */
 export interface DenialAllowance {
@@ -9,14 +24,15 @@ export interface DenialAllowance {
   use(): void;
 }
 
-export interface Caller {
+export interface Caller extends Pick<Visitor, 'arrivedAt' | 'requestId'> {
   readonly actor: Actor;
   /** Set for a service key frozen to one Namespace: elsewhere it is refused. */
   readonly keyNamespaceId: string | undefined;
-  /** When the request arrived, by `performance.now()`: policy read since then is fresh enough to judge it. */
-  readonly arrivedAt: number;
-  /** Repeated in the answer and carried by every event of the request. */
-  readonly requestId: string;
+  /** The session of a person who has signed in. */
+  readonly sessionKey?: string;
   /** Set where one request asks for many things. */
   readonly denials?: DenialAllowance;
 }
+
+/** What everybody is told who could not be identified. */
+export const unauthenticated = (): Refusal => new Refusal('UNAUTHENTICATED', 'A valid session or service key is required');

@@ -7,7 +7,8 @@ import { breachOfBinding, breachOfMembership, breachOfRestriction, breachOfRole,
 
 export type IamCommand =
   | { readonly type: 'BootstrapInstallation'; readonly data: InstallationBootstrapped['data'] }
-  | { readonly type: 'CreatePrincipal'; readonly principalId: string; readonly issuer: string; readonly subject: string }
+  | { readonly type: 'CreatePrincipal'; readonly principalId: string; readonly issuer: string; readonly subject: string; /** Of the Installation. */ readonly role?: { readonly bindingId: string; readonly roleId: string } }
+  | { readonly type: 'AbandonPrincipalCreation'; readonly principalId: string }
   | { readonly type: 'CreateServicePrincipal'; readonly servicePrincipalId: string; readonly namespaceId?: string; readonly agentId?: string }
   | { readonly type: 'RemoveServicePrincipalOfAgent'; readonly agentId: string }
   | { readonly type: 'CreateRole'; readonly role: Role }
@@ -54,9 +55,20 @@ const decide = (policy: Policy, command: IamCommand): Decision<IamEvent> => {
       : conflict('The Installation exists already');
   switch (command.type) {
     case 'CreatePrincipal': {
-      const { type: _, ...data } = command;
+      const { type: _, role, ...data } = command;
       if (policy.identities.has(data.principalId)) return [];
-      return policy.principalOfAccount.has(accountKey(data)) ? conflict('The account has a principal already') : [{ type: 'PrincipalCreated', data }];
+      if (policy.removed.has(data.principalId)) return conflict('The creation took too long and was given up');
+      if (policy.principalOfAccount.has(accountKey(data))) return conflict('The account has a principal already');
+      const created: IamEvent = { type: 'PrincipalCreated', data };
+      if (role === undefined) return [created];
+      const { roleId, bindingId } = role;
+      const isOfInstallation = policy.roles.has(roleId) && policy.roles.get(roleId)!.namespaceId === undefined;
+      if (!isOfInstallation) return invalid('/roleId', 'The Role is none of the Installation');
+      return [created, { type: 'AccessBindingCreated', data: { bindingId, subjectKind: 'identity', subjectId: data.principalId, roleId } }];
+    }
+    case 'AbandonPrincipalCreation': {
+      const { principalId } = command;
+      return policy.identities.has(principalId) || policy.removed.has(principalId) ? [] : [{ type: 'PrincipalCreationAbandoned', data: { principalId } }];
     }
     case 'CreateServicePrincipal': {
       const { type: _, ...data } = command;

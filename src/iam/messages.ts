@@ -67,6 +67,8 @@ const installationBootstrapped = defineEvent('InstallationBootstrapped', {
   view: ['installationId', 'name', 'administrator', 'servicePrincipal', 'role', 'bindings', 'serviceKey', 'defaultNamespaceId'],
 });
 const principalCreated = defineEvent('PrincipalCreated', { skeleton: principalShape, view: ['principalId'] });
+/** Its account never came to be: it cannot either. */
+const principalCreationAbandoned = defineEvent('PrincipalCreationAbandoned', { skeleton: Type.Object({ principalId: id }), view: ['principalId'] });
 const servicePrincipalCreated = defineEvent('ServicePrincipalCreated', {
   skeleton: servicePrincipalShape,
   view: ['servicePrincipalId', 'namespaceId', 'agentId'],
@@ -147,6 +149,7 @@ const resourcePolicyRemoved = defineEvent('ResourcePolicyRemoved', {
 export const iamEvents = createCodec(
   installationBootstrapped,
   principalCreated,
+  principalCreationAbandoned,
   servicePrincipalCreated,
   servicePrincipalRemoved,
   roleCreated,
@@ -170,6 +173,7 @@ export type InstallationBootstrapped = EventOf<typeof installationBootstrapped>;
 export type IamEvent =
   | InstallationBootstrapped
   | EventOf<typeof principalCreated>
+  | EventOf<typeof principalCreationAbandoned>
   | EventOf<typeof servicePrincipalCreated>
   | EventOf<typeof servicePrincipalRemoved>
   | EventOf<typeof roleCreated>

@@ -34,7 +34,7 @@ export interface Policy {
   readonly memberships: Map<string, GroupMembership>;
   readonly groupsOfPrincipal: Map<string, Set<string>>;
   readonly keys: Map<string, ServiceKey>;
-  /** Resources that are gone for good: unusable as the target of a binding. */
+  /** Resources that are gone for good: unusable as the target of a binding. Principals that never came to be are among them. */
   readonly removed: Set<string>;
   /** Rules that history has broken, by the id of what breaks each: while there is one, everything is denied. (AZ-203) */
   readonly breaches: Map<string, Breach>;
@@ -229,6 +229,8 @@ export const evolvePolicy = (policy: Policy, { type, data }: IamEvent, { occurre
     }
     case 'PrincipalCreated':
       return withPrincipal(policy, data);
+    case 'PrincipalCreationAbandoned':
+      return { ...policy, removed: policy.removed.add(data.principalId) };
     case 'ServicePrincipalCreated':
       return withIdentity(policy, servicePrincipal(data));
     case 'ServicePrincipalRemoved':

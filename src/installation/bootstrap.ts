@@ -2,10 +2,8 @@
  * The birth of the Installation: rows and temporary files first, one event at no-stream as the only commit
  * point, then the files get their names. The loser of a race erases its own. (iam-auth-audit 1.9, failure scenario 36)
  */
-import { randomBytes, scrypt as scryptWithCallback } from 'node:crypto';
 import { open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { iam } from '../aggregates.ts';
 import { newKey, type KeyRows } from '../iam/keys.ts';
 import type { InstallationBootstrapped, Permission } from '../iam/messages.ts';
@@ -14,11 +12,8 @@ import type { Actor } from '../kernel/event.ts';
 import { newId } from '../kernel/ids.ts';
 import { timestamp, type Clock } from '../runtime/clock.ts';
 import type { CommandContext, Streams } from '../runtime/streams.ts';
-
-export interface AccountRows {
-  insert(account: { readonly userId: string; readonly principalId: string; readonly email: string; readonly name: string; readonly passwordHash: string }): Promise<void>;
-  erase(userId: string): Promise<void>;
-}
+import { canonicalEmail, localIssuer, type AccountRows } from '../sign-in/accounts.ts';
+import { randomPassword, type Passwords } from '../sign-in/passwords.ts';
 
 export interface InstallationRow {
   id(): Promise<string>;
@@ -38,13 +33,6 @@ const administratorPermissions: readonly Permission[] = Object.entries({
 }).flatMap(([resourceKind, actions]) => actions.map((action) => ({ action, resourceKind })));
 
 const keyLifetimeMs = 30 * 24 * 60 * 60 * 1000;
-const scrypt = promisify<string, Buffer, number, Buffer>(scryptWithCallback);
-
-/** `scrypt$<salt>$<hash>`, both base64url. */
-export const hashPassword = async (password: string): Promise<string> => {
-  const salt = randomBytes(16);
-  return `scrypt$${salt.toString('base64url')}$${(await scrypt(password, salt, 64)).toString('base64url')}`;
-};
 
 export const systemActor: Actor = { principalId: 'system', kind: 'system' };
 
@@ -78,7 +66,8 @@ export interface Bootstrap {
   readonly streams: Streams;
   readonly clock: Clock;
   readonly keyRows: KeyRows;
-  readonly accountRows: AccountRows;
+  readonly accountRows: Pick<AccountRows, 'insert' | 'erase'>;
+  readonly passwords: Pick<Passwords, 'hash'>;
   /** Where `service-key.json` and `admin.json` go. */
   readonly dataDir: string;
   readonly administratorEmail: string;
@@ -86,7 +75,8 @@ export interface Bootstrap {
 
 /** Makes sure the Installation exists, once for all processes. Returns the fact of its birth. */
 export const bootstrapInstallation = async (deps: Bootstrap): Promise<InstallationBootstrapped['data']> => {
-  const { installationId, streams, clock, keyRows, accountRows, dataDir, administratorEmail } = deps;
+  const { installationId, streams, clock, keyRows, accountRows, passwords, dataDir } = deps;
+  const administratorEmail = canonicalEmail(deps.administratorEmail);
   const keyFile = join(dataDir, 'service-key.json');
   const adminFile = join(dataDir, 'admin.json');
 
@@ -107,15 +97,15 @@ export const bootstrapInstallation = async (deps: Bootstrap): Promise<Installati
   }
 
   const key = newKey();
-  const [principalId, servicePrincipalId, userId] = [newId('prn'), newId('spn'), newId('prn')];
-  const password = randomBytes(18).toString('base64url');
+  const [principalId, servicePrincipalId, userId] = [newId('prn'), newId('spn'), newId('usr')];
+  const password = randomPassword();
   const serviceKey = { keyId: key.keyId, servicePrincipalId, name: 'bootstrap-admin', expiresAt: timestamp(clock.now() + keyLifetimeMs) };
   const roleId = newId('role');
   const binding = (subjectId: string) => ({ bindingId: newId('bnd'), subjectKind: 'identity' as const, subjectId, roleId });
   const data: InstallationBootstrapped['data'] = {
     installationId,
     name: 'Exuvia',
-    administrator: { principalId, issuer: 'local', subject: userId },
+    administrator: { principalId, issuer: localIssuer, subject: userId },
     servicePrincipal: { servicePrincipalId },
     role: { roleId, name: 'Installation administrator', permissions: [...administratorPermissions] },
     bindings: [binding(principalId), binding(servicePrincipalId)],
@@ -123,7 +113,7 @@ export const bootstrapInstallation = async (deps: Bootstrap): Promise<Installati
     defaultNamespaceId: newId('ns'),
   };
 
-  await accountRows.insert({ userId, principalId, email: administratorEmail, name: 'Administrator', passwordHash: await hashPassword(password) });
+  await accountRows.insert({ userId, principalId, email: administratorEmail, name: 'Administrator', passwordHash: await passwords.hash(password) }, { founding: true });
   await keyRows.insert(key.keyId, servicePrincipalId, key.secretHash);
   await writePrivately(temporary(adminFile), { email: administratorEmail, password });
   const { keyId: id, ...rest } = serviceKey;

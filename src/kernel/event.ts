@@ -10,6 +10,8 @@ export interface Actor {
   readonly kind: 'principal' | 'service_principal' | 'system';
   /** The service key that authenticated the request, when one did. */
   readonly serviceKeyId?: string;
+  /** Set when nobody is known behind the credentials. */
+  readonly unresolved?: true;
 }
 
 /** A resource as policy and audit name it. The Installation is server-selected and never part of a reference. */

@@ -21,6 +21,8 @@ interface IdByPrefix {
   prn: PrincipalId;
   /** A service principal; opaque, never derived from an Agent's id. */
   spn: PrincipalId;
+  /** An account of a person. */
+  usr: string;
   req: string;
   aud: string;
   role: string;

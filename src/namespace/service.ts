@@ -18,7 +18,7 @@ import type { NamespaceReads, NamespaceView } from './view.ts';
 
 export interface NamespaceService {
   create(caller: Caller, input: CreateNamespaceInput, options?: { readonly idempotencyKey?: string | undefined }): Promise<NamespaceView>;
-  /** Namespaces the caller may read; the others are left out. A key frozen to one Namespace is refused. */
+  /** Namespaces the caller may read; the others are left out. A key frozen to one Namespace is refused, and so is nobody. */
   list(caller: Caller, page?: PageRequest): Promise<readonly NamespaceView[]>;
   get(caller: Caller, namespaceId: string): Promise<NamespaceView>;
   /** Accepts the deletion of an empty Namespace. */
@@ -101,7 +101,7 @@ export const createNamespaceService = ({ core, reads, installationId }: { readon
     create,
 
     list: async (caller, page) => {
-      if (caller.keyNamespaceId !== undefined) await authorizer.require(caller, operation('list', collection), [['read', collection]]);
+      if (caller.keyNamespaceId !== undefined || caller.actor.unresolved === true) await authorizer.require(caller, operation('list', collection), [['read', collection]]);
       const visible = await visibleTo(authorizer, caller, 'read', 'namespace', undefined);
       return (await reads.list(visible, page)).rows;
     },

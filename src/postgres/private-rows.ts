@@ -1,8 +1,10 @@
-/** Private rows in PostgreSQL: key hashes, accounts, and which Installation this database belongs to. (R3, failure scenario 19) */
+/** Private rows in PostgreSQL: key hashes, accounts, sessions, and which Installation this database belongs to. (R3, failure scenario 19) */
 import type { Pool } from 'pg';
 import type { KeyRows } from '../iam/keys.ts';
-import type { AccountRows, InstallationRow } from '../installation/bootstrap.ts';
+import type { InstallationRow } from '../installation/bootstrap.ts';
 import { newId } from '../kernel/ids.ts';
+import type { Account, AccountRows } from '../sign-in/accounts.ts';
+import type { FoundSession, SessionRows } from '../sign-in/sessions.ts';
 
 export const createKeyRows = (pool: Pool): KeyRows & { eraseOfPrincipal(servicePrincipalId: string): Promise<void> } => ({
   insert: async (keyId, servicePrincipalId, secretHash) => {
@@ -20,13 +22,48 @@ export const createKeyRows = (pool: Pool): KeyRows & { eraseOfPrincipal(serviceP
   },
 });
 
+const accountColumns = 'user_id as "userId", principal_id as "principalId", email, name, password_hash as "passwordHash"';
+
 export const createAccountRows = (pool: Pool): AccountRows => ({
-  insert: async ({ userId, principalId, email, name, passwordHash }) => {
-    await pool.query('insert into account (user_id, principal_id, email, name, password_hash) values ($1, $2, $3, $4, $5)', [userId, principalId, email, name, passwordHash]);
+  insert: async ({ userId, principalId, email, name, passwordHash }, { founding = false } = {}) => {
+    const { rowCount } = await pool.query(
+      'insert into account (user_id, principal_id, email, name, password_hash, founding) values ($1, $2, $3, $4, $5, $6) on conflict (email) where not founding do nothing',
+      [userId, principalId, email, name, passwordHash, founding],
+    );
+    return rowCount === 1;
+  },
+  byEmail: async (email) => (await pool.query<Account>(`select ${accountColumns} from account where email = $1`, [email])).rows,
+  byPrincipal: async (principalId) => (await pool.query<Account>(`select ${accountColumns} from account where principal_id = $1`, [principalId])).rows[0],
+  replacePassword: async (userId, passwordHash) => {
+    // In this order: a sign-in with the old password has its session already, or finds the password changed.
+    await pool.query('update account set password_hash = $2 where user_id = $1', [userId, passwordHash]);
+    return (await pool.query('delete from session where user_id = $1', [userId])).rowCount ?? 0;
   },
   erase: async (userId) => {
     await pool.query('delete from account where user_id = $1', [userId]);
   },
+});
+
+export const createSessionRows = (pool: Pool): SessionRows => ({
+  insert: async ({ sessionKey, tokenHash, userId, passwordHash }, lifetimeMs) => {
+    await pool.query('delete from session where expires_at <= clock_timestamp()');
+    const { rowCount } = await pool.query(
+      `insert into session (session_key, token_hash, user_id, expires_at)
+       select $1, $2, user_id, clock_timestamp() + $5 * interval '1 millisecond' from account where user_id = $3 and password_hash = $4 for share`,
+      [sessionKey, tokenHash, userId, passwordHash, lifetimeMs],
+    );
+    return rowCount === 1;
+  },
+  find: async (tokenHash) => {
+    const { rows } = await pool.query<FoundSession>(
+      `select session_key as "sessionKey", user_id as "userId", principal_id as "principalId", email, name
+         from session join account using (user_id) where token_hash = $1 and expires_at > clock_timestamp()`,
+      [tokenHash],
+    );
+    return rows[0];
+  },
+  erase: async (sessionKey) => (await pool.query('delete from session where session_key = $1', [sessionKey])).rowCount === 1,
+  eraseAll: async () => (await pool.query('delete from session')).rowCount ?? 0,
 });
 
 /** The id this database was given first; every process that asks gets the same one. */

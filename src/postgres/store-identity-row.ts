@@ -28,9 +28,10 @@ export const createStoreIdentityRow = (pool: Pool): StoreIdentityRow => ({
 export const findInstallation = async (client: Pick<ClientBase, 'query'>): Promise<string | undefined> =>
   (await client.query<{ id: string }>('select id from installation')).rows[0]?.id;
 
-/** Makes a database follow a history from now on, whatever it followed before. */
+/** Makes a database follow a history from now on, whatever it followed before. Nobody stays signed in. */
 export const adoptHistory = async (client: ClientBase, history: { readonly installationId: string; readonly storeId: string; readonly opened: number }): Promise<void> => {
   const { installationId, storeId, opened } = history;
+  await client.query('delete from session');
   await client.query('insert into installation (id) values ($1) on conflict (singleton) do update set id = excluded.id', [installationId]);
   await client.query(
     `insert into store_identity (store_id, opened) values ($1, $2)

@@ -30,6 +30,7 @@ import { productConsumers, startConsumers } from '../support/consumers.ts';
 import { createDatabase } from '../support/database.ts';
 import { createFakeDriver } from '../support/fake-driver.ts';
 import { prefix } from '../support/write-history.ts';
+import { signInParts } from '../support/sign-in.ts';
 
 export const installationId = prefix.slice(0, -1);
 const context: CommandContext = { actor: { principalId: 'system', kind: 'system' }, requestId: null, correlationId: 'test', causationId: null, policyRevision: null };
@@ -79,13 +80,14 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
     const driver = createFakeDriver();
     let watches = 0;
     const metrics = createMetrics();
-    const services = createServices({ core, reads, compute: driver, diagnosing: () => driver, clock, installationId });
+    const signIn = signInParts(pool);
+    const services = createServices({ core, reads, compute: driver, diagnosing: () => driver, clock, signIn, installationId });
     const handler = createGraphqlHandler({
       services,
       core,
       reads,
-      authenticate: createAuthenticate({ authorizer, keys: createKeys(createKeyRows(pool)), clock }),
       metrics,
+      authenticate: createAuthenticate({ authorizer, keys: createKeys(createKeyRows(pool)), sessionRows: signIn.sessionRows, clock }),
       log: createLogger({ level: 'warn', to: { write: (line) => void log.push(JSON.parse(line) as Record<string, unknown>) } }),
       settings: { mode },
       changes: {

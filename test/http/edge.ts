@@ -8,6 +8,8 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { exchange, type RawAnswer } from '../support/raw-http.ts';
 
 export const key = 'exk.a-key-that-is-known';
+/** The headers of a person on a page that is trusted. */
+export const person = { 'x-api-key': '-', cookie: 'openclaw_occ.session_token=known', origin: 'https://console.example' };
 
 const id = (prefix: string, digit: number) => `${prefix}_0000000${digit}-0000-4000-8000-000000000000`;
 export const installationId = id('ins', 1);
@@ -88,6 +90,7 @@ export const startEdge = async ({
   const server = createHttpServer({
     services: scripted(answers, calls),
     authenticate: async (headers, requestId) => {
+      if (headers['cookie'] === person.cookie && headers['x-api-key'] === undefined) return { actor: { principalId: 'prn_1', kind: 'principal' }, keyNamespaceId: undefined, sessionKey: 'a', arrivedAt: 0, requestId };
       if (headers['authorization'] !== undefined || headers['x-api-key'] !== key) throw new Refusal('UNAUTHENTICATED', 'A valid session or service key is required');
       return { actor: { principalId: 'spn_1', kind: 'service_principal' }, keyNamespaceId: undefined, arrivedAt: 0, requestId };
     },

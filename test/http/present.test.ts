@@ -11,7 +11,7 @@ const unreadable = (field: string) => ({ unreadable: field });
 const members = <View>({ schema, present }: Resource<View>, view: View): string => {
   const presented = present(view);
   parse(schema, presented);
-  return Object.keys(presented).join(' ');
+  return Object.keys(presented!).join(' ');
 };
 
 describe('members and their order', () => {

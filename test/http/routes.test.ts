@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { routes } from '../../src/http/rest/routes.ts';
 import { parse } from '../../src/kernel/parse.ts';
 import { exchange, type RawAnswer } from '../support/raw-http.ts';
-import { agentId, configurationId, errorOf, namespaceId, revisionId, startEdge, type Edge, type RequestParts } from './edge.ts';
 import { agentView, configurationView, deploymentView, diagnosticsView, installationView, namespaceView, revisionView } from './views.ts';
+import { agentId, configurationId, errorOf, namespaceId, person, revisionId, startEdge, type Edge, type RequestParts } from './edge.ts';
 
 const namespace = `/namespaces/${namespaceId}`;
 const configuration = `${namespace}/configurations/${configurationId}`;
@@ -21,12 +21,19 @@ const json = (body: object, headers: Record<string, string> = {}) => ({ body: JS
 interface Row {
   readonly operationId: string;
   readonly request: RequestParts;
-  readonly call: string;
+  /** Absent where the route answers by itself. */
+  readonly call?: string;
   readonly arguments: readonly unknown[];
   readonly view: unknown;
   readonly status: number;
   readonly etag?: string;
+  readonly cookie?: string;
 }
+
+const credentials = { email: 'a@b', password: 'twelve chars' };
+const cookieName = 'openclaw_occ.session_token';
+const accountView = { id: 'usr_1', email: 'a@b', name: 'A', principalId: 'prn_1' };
+const control = (operationId: string, method: string, path: string, verb: string): Row => ({ operationId, request: { method, path, headers: person }, call: 'accounts.control', arguments: [verb], view: accountView, status: 200 });
 
 const rows: readonly Row[] = [
   { operationId: 'getInstallation', request: { path: '/installation' }, call: 'installation.get', arguments: [], view: installationView, status: 200 },
@@ -49,6 +56,22 @@ const rows: readonly Row[] = [
   { operationId: 'getAgentRevision', request: { path: `${agent}/revisions/${revisionId}` }, call: 'revisions.get', arguments: [revisionPlace], view: revisionView, status: 200 },
   { operationId: 'getAgentDeployment', request: { path: `${agent}/deployments/${revisionId}` }, call: 'revisions.deployment', arguments: [revisionPlace], view: deploymentView, status: 200 },
   { operationId: 'diagnoseAgentDeployment', request: { method: 'POST', path: `${agent}/deployments/${revisionId}/diagnostics`, headers: { 'content-length': '0' } }, call: 'revisions.diagnose', arguments: [revisionPlace], view: diagnosticsView, status: 200 },
+  { operationId: 'signInWithPassword', request: { method: 'POST', path: '/api/auth/sign-in/email', ...json(credentials, { 'x-api-key': '-' }) }, call: 'signIn.signIn', arguments: [credentials], view: { token: 'a', lifetimeMs: 2_000 }, status: 200, cookie: `${cookieName}=a; Max-Age=2; Path=/; HttpOnly; SameSite=Lax; Secure` },
+  { operationId: 'getSession', request: { path: '/api/auth/session' }, call: 'signIn.session', arguments: [], view: { sessionKey: 'a', user: { id: 'usr_1', email: 'a@b', name: 'A' } }, status: 200 },
+  { operationId: 'signOut', request: { method: 'POST', path: '/api/auth/sign-out', headers: person }, call: 'signIn.signOut', arguments: [], view: undefined, status: 200, cookie: `${cookieName}=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax; Secure` },
+  { operationId: 'listSignInProviders', request: { path: '/api/auth/providers' }, arguments: [], view: undefined, status: 200 },
+  { operationId: 'createAccount', request: { method: 'POST', path: '/api/auth/accounts', ...json(credentials, person) }, call: 'accounts.create', arguments: [credentials], view: accountView, status: 201 },
+  control('getAccount', 'GET', '/api/auth/accounts/usr_1', 'read'),
+  control('disableAccount', 'POST', '/api/auth/accounts/usr_1/disable', 'disable'),
+  control('enableAccount', 'POST', '/api/auth/accounts/usr_1/enable', 'enable'),
+  control('enrolAccount', 'POST', '/api/auth/accounts/usr_1/enrol', 'enrol'),
+  control('revokeAccountSessions', 'POST', '/api/auth/accounts/usr_1/revoke', 'revoke'),
+  control('detachAccountMethod', 'POST', '/api/auth/accounts/usr_1/methods/m_1/detach', 'detach'),
+  control('attachAccountGithub', 'POST', '/api/auth/accounts/usr_1/providers/github', 'attach'),
+  control('attachAccountGoogle', 'POST', '/api/auth/accounts/usr_1/providers/google', 'attach'),
+  control('attachAccountOidc', 'POST', '/api/auth/accounts/usr_1/providers/oidc', 'attach'),
+  control('getRecovery', 'GET', '/api/auth/recovery', 'recovery.read'),
+  control('designateRecovery', 'POST', '/api/auth/recovery', 'recovery.designate'),
 ];
 
 const requestIdPattern = /^req_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -70,14 +93,15 @@ const expectRefusal = (answer: RawAnswer, status: number, code: string): void =>
 it('every route is driven below', () => expect(rows.map(({ operationId }) => operationId)).toEqual(routes.map(({ operationId }) => operationId)));
 
 describe('a request that passes every check', () => {
-  it.each(rows)('$operationId', async ({ operationId, request, call, arguments: given, view, status, etag }) => {
-    const edge = await startEdge({ answers: { [call]: view } });
+  it.each(rows)('$operationId', async ({ operationId, request, call, arguments: given, view, status, etag, cookie }) => {
+    const edge = await startEdge({ answers: call === undefined ? {} : { [call]: view } });
     const answer = await edge.send(request);
     expect(answer.status).toBe(status);
     expectFixedHeaders(answer);
     expect(answer.headers.get('etag')).toBe(etag);
+    expect(answer.headers.get('set-cookie')).toBe(cookie);
     const requestId = answer.headers.get('x-request-id');
-    expect(edge.calls).toEqual([{ method: call, arguments: [expect.objectContaining({ requestId }), ...given] }]);
+    expect(edge.calls).toEqual(call === undefined ? [] : [{ method: call, arguments: [expect.objectContaining({ requestId }), ...given] }]);
     if (status === 204) {
       expect(answer.body).toBe('');
       expect(answer.headers.has('content-length')).toBe(false);
@@ -157,12 +181,19 @@ describe('methods and paths', () => {
     ['*'],
     [`/namespaces/${'n'.repeat(10_000)}`],
     ['/healthz/x'],
+    ['/api/auth'],
+    ['/api/auth/service'],
   ])('%s is no resource and redirects nowhere', async (path) => {
     await start();
     const answer = await edge.send({ path, headers: anonymous });
     expect([400, 404]).toContain(answer.status);
     expectRefusal(answer, answer.status, answer.status === 404 ? 'NOT_FOUND' : 'INVALID_REQUEST');
     expect(edge.calls).toEqual([]);
+  });
+
+  it.each([['/api/auth/sign-in/email', 'GET'], ['/api/auth/session', 'POST'], ['/api/auth/accounts', 'DELETE'], ['/api/auth/sign-out', 'OPTIONS']])('%s has no table of methods: %s is 404', async (path, method) => {
+    await start();
+    expectRefusal(await edge.send({ method, path, headers: anonymous }), 404, 'NOT_FOUND');
   });
 
   it('an unknown path is 404 whatever body it carries', async () => {

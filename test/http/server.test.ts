@@ -125,8 +125,9 @@ describe('operators see', () => {
     expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
     for (const operation of operations) {
       expect(operation.tags).toHaveLength(1);
-      expect(operation.security).toEqual([{ sessionCookie: [] }, { serviceApiKey: [] }]);
-      expect(operation['x-openclaw-permissions'].length).toBeGreaterThan(0);
+      const { access = 'caller' } = routes.find(({ operationId }) => operationId === operation.operationId)!;
+      expect(operation.security).toEqual({ public: [], human: [{ sessionCookie: [] }], caller: [{ sessionCookie: [] }, { serviceApiKey: [] }] }[access]);
+      if (operation.tags[0] !== 'Authentication') expect(operation['x-openclaw-permissions'].length).toBeGreaterThan(0);
     }
     expect(Object.keys(document.components.securitySchemes)).toEqual(['sessionCookie', 'serviceApiKey']);
     for (const [, name] of body.matchAll(/"#\/components\/schemas\/(\w+)"/g)) expect(document.components.schemas).toHaveProperty(name!);

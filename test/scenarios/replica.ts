@@ -12,6 +12,7 @@ import { createInstallationRow } from '../../src/postgres/private-rows.ts';
 import { createStreams } from '../../src/runtime/streams.ts';
 import { createServices } from '../../src/services.ts';
 import type { TestApplication } from '../support/app.ts';
+import { signInParts } from '../support/sign-in.ts';
 
 /** An append that has been asked for and does not get through before it is released. */
 export interface Held {
@@ -52,6 +53,7 @@ export const openReplica = async ({ database, dataDir }: TestApplication, name =
     compute,
     diagnosing: () => compute,
     clock,
+    signIn: signInParts(pool),
     installationId: installation.installationId,
   });
   const { servicePrincipalId } = installation.serviceKey;

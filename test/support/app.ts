@@ -7,6 +7,7 @@ import { readConfig } from '../../src/config.ts';
 import { createLogger, type Log } from '../../src/telemetry/logger.ts';
 import { createClient, type Client } from './client.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
+import { consoleOrigin } from './sign-in.ts';
 
 export interface TestApplication extends Application {
   readonly origin: string;
@@ -40,7 +41,7 @@ export const newDataDir = (): Promise<string> => mkdtemp(join(tmpdir(), 'exuvia-
 export const startTestApplication = async (options: TestApplicationOptions = {}): Promise<TestApplication> => {
   const database = options.database ?? (await createDatabase());
   const dataDir = options.dataDir ?? (await newDataDir());
-  const config = readConfig({ PORT: '0', EXUVIA_DATA_DIR: dataDir, OCC_DATABASE_URL: database.url, EXUVIA_LOG_LEVEL: 'silent', ...options.env });
+  const config = readConfig({ PORT: '0', EXUVIA_DATA_DIR: dataDir, OCC_DATABASE_URL: database.url, EXUVIA_LOG_LEVEL: 'silent', EXUVIA_TRUSTED_ORIGINS: consoleOrigin, ...options.env });
   const application = await startApplication(config, options.log ?? createLogger({ level: config.logLevel }), options.seams);
   const origin = application.origin!;
   const key = options.key ?? (await readKey(dataDir));

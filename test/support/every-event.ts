@@ -36,6 +36,7 @@ const installation: readonly (readonly [string, ProductEvent])[] = [
     },
   ],
   ['iam', { type: 'PrincipalCreated', data: { principalId: 'prn_2', issuer: 'local', subject: 'second' } }],
+  ['iam', { type: 'PrincipalCreationAbandoned', data: { principalId: 'prn_9' } }],
   ['iam', { type: 'ServicePrincipalCreated', data: { servicePrincipalId: 'spn_2', namespaceId: 'ns_1', agentId: 'agt_1' } }],
   ['iam', { type: 'ServicePrincipalRemoved', data: { servicePrincipalId: 'spn_3' } }],
   ['iam', { type: 'RoleCreated', data: { ...role, roleId: 'role_2' } }],
@@ -62,6 +63,10 @@ const installation: readonly (readonly [string, ProductEvent])[] = [
   ['audit-w1', { type: 'AuthorizationDenied', data: { namespaceId: 'ns_1' } }],
   ['audit-w1', { type: 'DenialsSuppressed', data: { principalId: 'prn_2', from: '2026-01-01T00:00:00.000Z', to: '2026-01-01T00:00:59.000Z', count: 7 } }],
   ['audit-w1', { type: 'CommandFailed', data: { namespaceId: 'ns_1', code: 'NAMESPACE_NOT_READY' } }],
+  ['audit-w1', { type: 'SignedIn', data: { principalId: 'prn_1' } }],
+  ['audit-w1', { type: 'SignInDenied', data: { principalId: 'prn_1' } }],
+  ['audit-w1', { type: 'SignedOut', data: { principalId: 'prn_1' } }],
+  ['audit-w1', { type: 'PasswordReset', data: { principalId: 'prn_1' } }],
 ];
 
 const agentResource = { kind: 'agent', id: 'agt_1' };

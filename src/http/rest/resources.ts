@@ -8,7 +8,7 @@ import { presentAgent, presentConfiguration, presentDeployment, presentInstallat
 
 export interface Resource<View> {
   readonly schema: TSchema;
-  readonly present: (view: View) => object;
+  readonly present: (view: View) => object | null;
   /** What `ETag` says and `If-Match` is compared with. */
   readonly version?: (view: View) => number;
 }

@@ -6,7 +6,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerFactory } from 'fastify';
 import type { Authenticate } from '../../iam/authenticate.ts';
-import type { Caller } from '../../iam/caller.ts';
+import type { Caller, Visitor } from '../../iam/caller.ts';
 import { Refusal } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { parseInput } from '../../kernel/parse.ts';
@@ -15,14 +15,15 @@ import type { Log } from '../../telemetry/logger.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { successText, write, writeNothing, writeRefusal } from '../answer.ts';
 import { publicRefusal } from '../errors.ts';
-import type { AssertTransport } from '../transport.ts';
+import { setCookieText } from '../session-cookie.ts';
+import type { Transport } from '../transport.ts';
 import { createAdmission } from './admission.ts';
 import { defaultBodyLimit, type Route } from './route.ts';
 import { allowedMethods, routes } from './routes.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    caller: Caller | null;
+    caller: Caller | Visitor | null;
     /** By `performance.now()`. */
     arrivedAt: number;
   }
@@ -31,7 +32,8 @@ declare module 'fastify' {
 export interface RestOptions {
   readonly services: Services;
   readonly authenticate: Authenticate;
-  readonly assertTransport: AssertTransport;
+  readonly transport: Transport;
+  readonly mode: 'development' | 'production';
   readonly metrics: Metrics;
   readonly log: Log;
   readonly serverFactory: FastifyServerFactory;
@@ -86,13 +88,17 @@ const unmatched = 'unmatched';
 
 const pathOf = (url: string): string => url.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
 
-const writeView = ({ answer, status }: Route, view: unknown, response: ServerResponse, requestId: string): void => {
+const writeView = ({ answer, cookie, status }: Route, view: unknown, response: ServerResponse, requestId: string, mode: RestOptions['mode']): void => {
   if (answer === undefined) return writeNothing(response, requestId);
-  const etag = answer.version === undefined ? undefined : { etag: `"${answer.version(view)}"` };
-  write(response, status, requestId, successText(answer.present(view), requestId), etag);
+  write(response, status, requestId, successText(answer.present(view), requestId), {
+    ...(answer.version !== undefined && { etag: `"${answer.version(view)}"` }),
+    ...(cookie !== undefined && { 'set-cookie': setCookieText(cookie(view), mode) }),
+  });
 };
 
-export const createRest = ({ services, authenticate, assertTransport, metrics, log, ...serverOptions }: RestOptions): FastifyInstance => {
+const bodyOf = ({ body, bodyOptional }: Route, sent: unknown): unknown => (body === undefined || (bodyOptional === true && sent === undefined) ? undefined : parseInput(body, sent));
+
+export const createRest = ({ services, authenticate, transport, mode, metrics, log, ...serverOptions }: RestOptions): FastifyInstance => {
   const measured = (request: FastifyRequest, template: string, status: number): void =>
     metrics.answered(request.method, template, status, (performance.now() - request.arrivedAt) / 1_000);
 
@@ -132,7 +138,7 @@ export const createRest = ({ services, authenticate, assertTransport, metrics, l
   });
 
   for (const route of routes) {
-    const admit = createAdmission(route, { authenticate, assertTransport });
+    const admit = createAdmission(route, { authenticate, transport });
     app.route<{ Params: Record<string, string> }>({
       method: route.method,
       url: route.path,
@@ -146,10 +152,10 @@ export const createRest = ({ services, authenticate, assertTransport, metrics, l
           params: request.params,
           idempotencyKey: idempotencyKeyOf(route, request),
           ifMatch: ifMatchOf(route, request),
-          body: route.body === undefined ? undefined : parseInput(route.body, request.body),
+          body: bodyOf(route, request.body),
         });
         reply.hijack();
-        writeView(route, view, reply.raw, request.id);
+        writeView(route, view, reply.raw, request.id, mode);
         measured(request, route.path, route.status);
       },
     });

@@ -1,10 +1,12 @@
 /** All REST routes, in the order of the contract; the methods of a path stand in this order in `Allow`. (rest-contract 2.1, 3.1 to 3.3) */
+import { accountRoutes } from './accounts.ts';
 import { agentRoutes } from './agents.ts';
 import { configurationRoutes } from './configurations.ts';
 import { deploymentRoutes } from './deployments.ts';
 import { installationRoutes } from './installation.ts';
 import { namespaceRoutes } from './namespaces.ts';
 import { revisionRoutes } from './revisions.ts';
+import { signInRoutes } from './sign-in.ts';
 import type { Route } from './route.ts';
 
 export const routes: readonly Route[] = [
@@ -14,9 +16,12 @@ export const routes: readonly Route[] = [
   ...agentRoutes,
   ...revisionRoutes,
   ...deploymentRoutes,
+  ...signInRoutes,
+  ...accountRoutes,
 ];
 
-const methodsByPath = [...new Set(routes.map(({ path }) => path))].map((path) => ({
+/** Sign-in is outside the table: a wrong method there is an unknown route. */
+const methodsByPath = [...new Set(routes.map(({ path }) => path))].filter((path) => !path.startsWith('/api/auth/')).map((path) => ({
   pattern: new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+')}$`),
   allow: routes.filter((route) => route.path === path).map(({ method }) => method).join(', '),
 }));

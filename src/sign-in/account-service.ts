@@ -1,0 +1,95 @@
+/** The accounts of an Installation without external sign-in. (iam-auth-audit 1.7 and 1.8, rest-contract 3.10) */
+import { setTimeout as delay } from 'node:timers/promises';
+import { iam } from '../aggregates.ts';
+import { contextOf, withoutAudit, type Core } from '../core.ts';
+import { ref, type Operation } from '../iam/authorizer.ts';
+import type { Caller } from '../iam/caller.ts';
+import { Refusal } from '../kernel/errors.ts';
+import { newId } from '../kernel/ids.ts';
+import { accountNamed, canonicalEmail, localIssuer, type Account, type AccountRows } from './accounts.ts';
+import type { CreateAccountInput } from './input.ts';
+import type { Passwords } from './passwords.ts';
+
+export interface AccountView {
+  readonly id: string;
+  readonly email: string;
+  readonly name: string;
+  readonly principalId: string;
+}
+
+/** @throws Refusal FORBIDDEN without `installation:administer` */
+export interface AccountService {
+  /**
+   * An account, its Principal and, with a `roleId`, the binding to that Role of the Installation.
+   * @throws Refusal RESOURCE_CONFLICT for a taken email, INVALID_REQUEST for an unknown Role
+   */
+  create(caller: Caller, input: CreateAccountInput): Promise<AccountView>;
+  /**
+   * What only an Installation with external sign-in can do to an account. `verb` is what the audit calls it.
+   * @throws Refusal RESOURCE_CONFLICT always, once the caller may ask
+   */
+  control(caller: Caller, verb: string): Promise<never>;
+}
+
+/** How long another creation with the same email may take before it is taken for dead. */
+const graceMs = 2_000;
+
+const taken = (): Refusal => new Refusal('RESOURCE_CONFLICT', 'Another account has this email');
+
+export const createAccountService = ({
+  core,
+  accountRows,
+  passwords,
+  installationId,
+}: {
+  readonly core: Core;
+  readonly accountRows: AccountRows;
+  readonly passwords: Pick<Passwords, 'hash'>;
+  readonly installationId: string;
+}): AccountService => {
+  const { streams, authorizer, waitFor } = core;
+  const resource = ref.installation(installationId);
+  const operationOf = (verb: string): Operation => ({ action: `openclaw.auth.accounts.${verb}`, resource });
+  const authorize = (caller: Caller, operation: Operation) => authorizer.require(caller, operation, [['administer', resource]]);
+
+  /** Writes the row. One in its way whose Principal does not come to be is fenced off, so that its late event cannot follow. (failure scenarios 1 and 19) */
+  const reserve = async (account: Account, context: ReturnType<typeof contextOf>): Promise<void> => {
+    for (const giveUpAt = performance.now() + graceMs; ; await delay(50)) {
+      const { state } = await authorizer.current();
+      if ((await accountNamed(accountRows, state, account.email)) !== undefined) throw taken();
+      if (await accountRows.insert(account)) return;
+      if (performance.now() < giveUpAt) continue;
+      for (const { principalId, userId } of await accountRows.byEmail(account.email)) {
+        const fenced = await streams.execute(iam, '', { type: 'AbandonPrincipalCreation', principalId }, withoutAudit(context));
+        if (fenced.state.removed.has(principalId)) await accountRows.erase(userId);
+      }
+    }
+  };
+
+  return {
+    create: async (caller, { email, password, name, roleId, github }) => {
+      const creating = operationOf('create');
+      const grant = await authorize(caller, creating);
+      if (github !== undefined) throw new Refusal('RESOURCE_CONFLICT', 'This Installation signs in by password only');
+      const [userId, principalId] = [newId('usr'), newId('prn')];
+      const role = roleId === undefined ? undefined : { roleId, bindingId: newId('bnd') };
+      const context = contextOf(caller, creating, grant, { details: { principalId, userId, ...role } });
+      const address = canonicalEmail(email);
+      const account: Account = { userId, principalId, email: address, name: name ?? address, passwordHash: await passwords.hash(password) };
+      await reserve(account, context);
+      try {
+        const created = await streams.execute(iam, '', { type: 'CreatePrincipal', principalId, issuer: localIssuer, subject: userId, ...(role !== undefined && { role }) }, context, grant.guard);
+        await waitFor(created.lastPosition);
+      } catch (error) {
+        if (error instanceof Refusal && error.kind !== 'unavailable') await accountRows.erase(userId);
+        throw error;
+      }
+      return { id: userId, email: address, name: account.name, principalId };
+    },
+
+    control: async (caller, verb) => {
+      await authorize(caller, operationOf(verb));
+      throw new Refusal('RESOURCE_CONFLICT', 'Accounts are controlled where external sign-in is configured');
+    },
+  };
+};

@@ -1,0 +1,57 @@
+/** Sessions of people: the cookie that carries one, the private row it is found by, and what narrows a request to it. (iam-auth-audit 1.2 to 1.4) */
+import { createHash, randomBytes } from 'node:crypto';
+import { unauthenticated, type Headers } from '../iam/caller.ts';
+
+export const sessionCookieName = 'openclaw_occ.session_token';
+/** From sign-in; use does not extend it. */
+export const sessionLifetimeMs = 7 * 24 * 60 * 60 * 1000;
+
+export interface FoundSession {
+  /** Public: tells one session from another and opens none. */
+  readonly sessionKey: string;
+  readonly userId: string;
+  readonly principalId: string;
+  readonly email: string;
+  readonly name: string;
+}
+
+/** Private rows of sessions. Only a hash of the token is kept, and time is the database's. */
+export interface SessionRows {
+  /** Begins a session while the account still has the password that was checked; answers whether it does. Forgets sessions that have expired. */
+  insert(session: { readonly sessionKey: string; readonly tokenHash: Buffer; readonly userId: string; readonly passwordHash: string }, lifetimeMs: number): Promise<boolean>;
+  /** The session of a token, unless it has expired. */
+  find(tokenHash: Buffer): Promise<FoundSession | undefined>;
+  /** Answers whether there was one. */
+  erase(sessionKey: string): Promise<boolean>;
+  /** All of them; answers how many. */
+  eraseAll(): Promise<number>;
+}
+
+const hashOf = (token: string): Buffer => createHash('sha256').update(token).digest();
+
+/** A fresh session: the token for the cookie, the hash to keep, and a key that comes from neither. */
+export const newSession = (): { readonly token: string; readonly tokenHash: Buffer; readonly sessionKey: string } => {
+  const token = randomBytes(32).toString('base64url');
+  return { token, tokenHash: hashOf(token), sessionKey: randomBytes(16).toString('base64url') };
+};
+
+const tokenText = /^[A-Za-z0-9_-]{43}$/;
+
+/** The values of every cookie with the name of sessions; Node has joined repeated headers. */
+const tokensIn = (cookies: string): readonly string[] =>
+  cookies.split(';').flatMap((cookie) => {
+    const [name = '', ...value] = cookie.split('=');
+    return name.trim() === sessionCookieName && value.length > 0 ? [value.join('=').trim()] : [];
+  });
+
+/**
+ * The session of a request's cookie; of two cookies neither counts.
+ * @throws Refusal UNAUTHENTICATED when `x-occ-session-key` does not name that session
+ */
+export const presentedSession = async ({ cookie, 'x-occ-session-key': named }: Headers, rows: Pick<SessionRows, 'find'>): Promise<FoundSession | undefined> => {
+  const [token, another] = typeof cookie === 'string' ? tokensIn(cookie) : [];
+  if (token === undefined || another !== undefined || !tokenText.test(token)) return undefined;
+  const session = await rows.find(hashOf(token));
+  if (session !== undefined && named !== undefined && named !== session.sessionKey) throw unauthenticated();
+  return session;
+};
