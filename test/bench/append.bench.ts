@@ -1,15 +1,14 @@
-/** Appends per second through the group-commit lane, beside plain single-row INSERT commits into the same table shape. */
+/** Appends per second through the product's event stores, beside plain single-row INSERT commits into the same table shape. */
 import { randomUUID } from 'node:crypto';
 import type { Client } from 'pg';
 import { noStream } from '../../src/event-store/event-store.ts';
 import type { EventStore } from '../../src/event-store/event-store.ts';
-import { createPostgresEventStore } from '../../src/event-store/postgres.ts';
 import { openClient, openPool } from '../../src/postgres/pool.ts';
-import { interleaved, rate, withServer } from './measure.ts';
-import type { Row } from './measure.ts';
+import { interleaved, quick, rate, storeNames, withStores } from './measure.ts';
+import type { Row, StoreName } from './measure.ts';
 
-const rounds = 5;
-const roundMs = 1_000;
+const rounds = quick ? 1 : 5;
+const roundMs = quick ? 100 : 1_000;
 const callerCounts = [1, 8, 32];
 
 const type = 'AgentUpdated';
@@ -41,11 +40,11 @@ const inserter = (client: Client): (() => Promise<unknown>) => {
     });
 };
 
-export const measure = (): Promise<Row[]> =>
-  withServer(async (url) => {
+export const measure = (storeName: StoreName): Promise<Row[]> =>
+  withStores(storeName, async ({ url, openEventStore }) => {
     const pool = openPool({ url });
     await pool.query(createPlainTable);
-    const store = createPostgresEventStore({ url, pool });
+    const store = openEventStore(pool);
     const clients = await Promise.all(Array.from({ length: Math.max(...callerCounts) }, () => openClient({ url })));
     const rows: Row[] = [];
     for (const callers of callerCounts) {
@@ -69,4 +68,4 @@ export const measure = (): Promise<Row[]> =>
     return rows;
   });
 
-if (import.meta.main) console.table(await measure());
+if (import.meta.main) for (const store of storeNames) console.table((await measure(store)).map((row) => ({ store, ...row })));

@@ -1,8 +1,7 @@
-/** Events per second that the projector and the sagas catch up with, beside bare pages of the event table. */
+/** Events per second that the projector and the sagas catch up with, beside bare pages of the event store. */
 import type { Pool } from 'pg';
 import { productEvents, projections } from '../../projections/index.ts';
 import type { EventStore, StoredEvent } from '../../src/event-store/event-store.ts';
-import { createPostgresEventStore } from '../../src/event-store/postgres.ts';
 import { canonicalText } from '../../src/kernel/canonical.ts';
 import type { Message } from '../../src/kernel/decider.ts';
 import { hashOf, type Metadata } from '../../src/kernel/event.ts';
@@ -15,10 +14,10 @@ import { sagaProcessor } from '../../src/runtime/saga-processor.ts';
 import { tableOf } from '../../src/runtime/projection.ts';
 import { work } from '../../src/sagas/index.ts';
 import { v7 as uuid } from 'uuid';
-import { interleaved, withServer, type Row } from './measure.ts';
+import { interleaved, quick, withStores, type Row, type StoreName } from './measure.ts';
 
-const eventCount = 50_000;
-const rounds = 3;
+const eventCount = quick ? 1_000 : 50_000;
+const rounds = quick ? 1 : 3;
 const pageSize = 1_000;
 const installationId = newId('ins');
 const prefix = `${installationId}-`;
@@ -71,12 +70,13 @@ const agentLife = (namespaceId: string, configurationId: string, index: number):
   ];
 };
 
-/** Fills the event table as the store would have, many rows at a time. */
-const writeEvents = async (pool: Pool): Promise<void> => {
+type Written = StoredEvent & { readonly number: number };
+
+const makeEvents = (): readonly Written[] => {
   const heads = new Map<string, { revision: number; hash: string | null }>();
   const namespaceId = newId('ns');
   const configurationId = newId('cfg');
-  const rows: (StoredEvent & { readonly number: number })[] = [];
+  const rows: Written[] = [];
   const actor = { principalId: newId('prn'), kind: 'principal' } as const;
   for (let agent = 0; rows.length < eventCount; agent += 1)
     for (const [name, event] of agentLife(namespaceId, configurationId, agent)) {
@@ -101,14 +101,28 @@ const writeEvents = async (pool: Pool): Promise<void> => {
       heads.set(stream, { revision, hash: hashOf(stream, revision, bytes) });
       rows.push({ ...bytes, stream, revision, position: '' as StoredEvent['position'], number: rows.length + 1 });
     }
+  return rows.slice(0, eventCount);
+};
+
+/** Fills the event table as the store would have, many rows at a time. */
+const writeRows = async (pool: Pool, rows: readonly Written[]): Promise<void> => {
   for (let from = 0; from < eventCount; from += pageSize)
     await pool.query(
       `insert into event (position, stream, revision, id, type, data, metadata)
        select number, stream, revision, id, type, data, metadata from json_to_recordset($1::json)
            as new (number bigint, stream text, revision integer, id uuid, type text, data text, metadata text)`,
-      [JSON.stringify(rows.slice(from, Math.min(from + pageSize, eventCount)))],
+      [JSON.stringify(rows.slice(from, from + pageSize))],
     );
   await pool.query('vacuum analyze event');
+};
+
+/** Fills another store, with neighbours of one stream in one append. */
+const appendAll = async (store: EventStore, rows: readonly Written[]): Promise<void> => {
+  for (let from = 0, to = 1; from < rows.length; from = to) {
+    const { stream, revision } = rows[from]!;
+    for (to = from + 1; rows[to]?.stream === stream; ) to += 1;
+    await store.append(stream, revision - 1, rows.slice(from, to));
+  }
 };
 
 const barePages = async (store: EventStore): Promise<number> => {
@@ -146,19 +160,20 @@ const catchUp = async (url: string, pool: Pool, store: EventStore): Promise<numb
   return (eventCount * 1_000) / (performance.now() - begin);
 };
 
-export const measure = (): Promise<Row[]> =>
-  withServer(async (url) => {
+export const measure = (storeName: StoreName): Promise<Row[]> =>
+  withStores(storeName, async ({ url, openEventStore }) => {
     const pool = openPool({ url });
-    const store = createPostgresEventStore({ pool, url });
+    const store = openEventStore(pool);
     try {
-      await writeEvents(pool);
+      const events = makeEvents();
+      await (storeName === 'PostgreSQL' ? writeRows(pool, events) : appendAll(store, events));
       const [value, yardstickValue] = await interleaved(rounds, [() => catchUp(url, pool, store), () => barePages(store)]);
       return [
         {
           name: `catch-up over ${eventCount} events`,
           unit: 'events/s',
           value: value!,
-          yardstick: 'bare pages of the event table',
+          yardstick: 'bare pages of the event store',
           yardstickValue: yardstickValue!,
           ratio: value! / yardstickValue!,
           aim: 0.5,

@@ -7,10 +7,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createProcessDriver } from '../../src/compute/process/process-driver.ts';
 import type { RevisionSnapshot } from '../../src/compute/driver.ts';
 import { openConnection } from './http-load.ts';
-import { interleaved, withServer, type Row } from './measure.ts';
+import { interleaved, quick, storeNames, withStores, type Row, type StoreName } from './measure.ts';
 import { startProgram } from './program.ts';
 
-const rounds = 15;
+const rounds = quick ? 1 : 15;
 /** Looking without a pause would take the processor from the child that starts. */
 const lookEveryMs = 5;
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
@@ -42,11 +42,11 @@ const childStart = async (root: string): Promise<number> => {
   return elapsedMs;
 };
 
-export const measure = (): Promise<Row[]> =>
-  withServer(async (url) => {
+export const measure = (storeName: StoreName): Promise<Row[]> =>
+  withStores(storeName, async ({ env }) => {
     const dataDir = await mkdtemp(join(tmpdir(), 'exuvia-bench-'));
     const alone = await mkdtemp(join(tmpdir(), 'exuvia-bench-'));
-    const server = await startProgram(join(import.meta.dirname, '../../src/cli.ts'), ['serve'], { PORT: '0', EXUVIA_DATA_DIR: dataDir, OCC_DATABASE_URL: url, EXUVIA_LOG_LEVEL: 'error' });
+    const server = await startProgram(join(import.meta.dirname, '../../src/cli.ts'), ['serve'], { ...env, EXUVIA_DATA_DIR: dataDir });
     const { data: key } = JSON.parse(await readFile(join(dataDir, 'service-key.json'), 'utf8')) as { data: { key: string } };
     const connection = await openConnection(server.origin, { 'x-api-key': key.key });
     const ask = async <T>(method: string, path: string, status: number, body?: object): Promise<T> =>
@@ -85,4 +85,4 @@ export const measure = (): Promise<Row[]> =>
     ];
   });
 
-if (import.meta.main) console.table(await measure());
+if (import.meta.main) for (const store of storeNames) console.table((await measure(store)).map((row) => ({ store, ...row })));

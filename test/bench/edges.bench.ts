@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openClient } from '../../src/postgres/pool.ts';
 import { openConnection, type Connection } from './http-load.ts';
-import { interleaved, rate, withServer, type Row } from './measure.ts';
+import { interleaved, quick, rate, storeNames, withStores, type Row, type StoreName } from './measure.ts';
 import { startProgram } from './program.ts';
 
-const rounds = 5;
-const roundMs = 1_500;
+const rounds = quick ? 1 : 5;
+const roundMs = quick ? 100 : 1_500;
 const callers = 32;
 const namespaceCount = 8;
-const pageSize = 50;
+const pageSize = quick ? 3 : 50;
 const revisionsPerAgent = 2;
 /** Register entry, service principal, the Agent itself. */
 const commitsPerCreation = 3;
@@ -36,10 +36,10 @@ const row = (name: string, unit: string, [value = NaN, yardstickValue = NaN]: re
   aim,
 });
 
-export const measure = (): Promise<Row[]> =>
-  withServer(async (url) => {
+export const measure = (storeName: StoreName): Promise<Row[]> =>
+  withStores(storeName, async ({ url, env }) => {
     const dataDir = await mkdtemp(join(tmpdir(), 'exuvia-bench-'));
-    const server = await startProgram(file('../../src/cli.ts'), ['serve'], { PORT: '0', EXUVIA_DATA_DIR: dataDir, OCC_DATABASE_URL: url, EXUVIA_LOG_LEVEL: 'error' });
+    const server = await startProgram(file('../../src/cli.ts'), ['serve'], { ...env, EXUVIA_DATA_DIR: dataDir });
     const bare = await startProgram(file('bare-server.ts'), [], { BARE_DATABASE_URL: url });
     const { data } = JSON.parse(await readFile(join(dataDir, 'service-key.json'), 'utf8')) as { data: { key: string } };
     const open = (origin: string) => Promise.all(Array.from({ length: callers }, () => openConnection(origin, origin === server.origin ? { 'x-api-key': data.key } : {})));
@@ -106,4 +106,4 @@ export const measure = (): Promise<Row[]> =>
     ];
   });
 
-if (import.meta.main) console.table(await measure());
+if (import.meta.main) for (const store of storeNames) console.table((await measure(store)).map((row) => ({ store, ...row })));

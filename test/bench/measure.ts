@@ -1,9 +1,14 @@
-/** What the benches share: a real server with durable commits, rates, and medians of interleaved rounds. */
+/** What the benches share: real servers, PostgreSQL's with durable commits, on either event store; rates, and medians of interleaved rounds. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Pool } from 'pg';
+import type { EventStore } from '../../src/event-store/event-store.ts';
+import { createEventstoredbEventStore } from '../../src/event-store/eventstoredb.ts';
+import { createPostgresEventStore } from '../../src/event-store/postgres.ts';
 import { startEmbedded } from '../../src/postgres/embedded.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
+import { startProgram } from './program.ts';
 
 /** One line of the bench table: a rate beside its yardstick of the same run. */
 export interface Row {
@@ -17,17 +22,36 @@ export interface Row {
   readonly aim?: number;
 }
 
-/** Runs a measurement on a migrated database of its own, with the settings of the product. */
-export const withServer = async <T>(use: (url: string) => Promise<T>): Promise<T> => {
+/** Whether a bench only shows that it runs, in one round on little data; its figures mean nothing. */
+export const quick = process.argv.includes('--quick');
+
+/** The event stores that are measured. The loopback one writes to no disk: its figures are those of our client and the protocol. */
+export const storeNames = ['PostgreSQL', 'EventStoreDB, loopback'] as const;
+export type StoreName = (typeof storeNames)[number];
+
+export interface Stores {
+  /** The database. */
+  readonly url: string;
+  /** Settings of a server on database and event store. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Opens the event store; the pool is one of the database. */
+  openEventStore(pool: Pool): EventStore;
+}
+
+/** Runs a measurement on a migrated database and an event store of its own, with the settings of the product. */
+export const withStores = async <T>(store: StoreName, use: (stores: Stores) => Promise<T>): Promise<T> => {
+  await using stack = new AsyncDisposableStack();
   const dataDir = await mkdtemp(join(tmpdir(), 'exuvia-bench-'));
-  const server = await startEmbedded({ dataDir });
-  try {
-    await migrate(server.url);
-    return await use(server.url);
-  } finally {
-    await server.stop();
-    await rm(dataDir, { recursive: true });
-  }
+  stack.defer(() => rm(dataDir, { recursive: true }));
+  const { url, stop } = await startEmbedded({ dataDir });
+  stack.defer(() => stop());
+  await migrate(url);
+  const env = { PORT: '0', OCC_DATABASE_URL: url, EXUVIA_LOG_LEVEL: 'error' };
+  if (store === 'PostgreSQL') return await use({ url, env, openEventStore: (pool) => createPostgresEventStore({ pool, url }) });
+  // In a process of its own, as a server is.
+  const server = await startProgram(join(import.meta.dirname, 'loopback-eventstoredb.ts'), [], {});
+  stack.defer(() => server.stop());
+  return await use({ url, env: { ...env, OCC_EVENTSTORE_URL: server.origin }, openEventStore: () => createEventstoredbEventStore({ url: server.origin }) });
 };
 
 /** How often per second the callers get their step done, all at once, for `durationMs`. */

@@ -15,7 +15,7 @@ export const startProgram = async (file: string, args: readonly string[], env: R
   const ended = once(child, 'exit');
   const lines = createInterface(child.stdout);
   const first = await Promise.race([once(lines, 'line').then(([line]) => String(line)), ended.then(() => undefined)]);
-  const origin = first === undefined ? undefined : /https?:\/\/\S+/.exec(first)?.[0];
+  const origin = first === undefined ? undefined : /\w+:\/\/\S+/.exec(first)?.[0];
   if (origin === undefined) throw new Error(`${file} ended before it was ready`);
   return {
     origin,
