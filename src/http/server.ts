@@ -50,7 +50,8 @@ const requestTimeoutMs = 60_000;
 const keepAliveMs = 72_000;
 const sweepMs = 50;
 
-const isGraphql = (url = ''): boolean => url === '/graphql' || url.startsWith('/graphql?');
+/** In either form of a target: a proxy's names the origin too. */
+const isGraphql = (url = ''): boolean => /^(?:https?:\/\/[^/?#]*)?\/graphql(?:\?|$)/i.test(url);
 
 /** What Node's parser refuses never becomes a request, and is still answered in the envelope. */
 const refuseUnparsed = (_: Error, socket: Socket): void => {

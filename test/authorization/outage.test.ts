@@ -1,10 +1,12 @@
 /** A store that does not answer is no denial and no success: 503, nothing changed, and nothing said that was not recorded. (iam-auth-audit 5.6) */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { followEvents } from '../support/request-events.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { edges, send, useCases as use, type EdgeName } from '../support/use-cases.ts';
-import { agentAt, createFixture, type Actor, type Fixture } from './fixture.ts';
-import { outageRows } from './rows.ts';
+import { agentAt, configurationAt, createFixture, type Actor, type Fixture } from './fixture.ts';
+import { outageRows, rows } from './rows.ts';
+import { stage, type Staged } from './staging.ts';
 
 let fixture: Fixture;
 let database: TestDatabase;
@@ -19,7 +21,10 @@ beforeAll(async () => {
   await database.pool.query(`
     create function refuse_append() returns trigger language plpgsql as $$ begin raise exception 'refused by a test'; end $$;
     create trigger refuse_audit before insert on event for each row when (new.stream like '%.audit-%') execute function refuse_append();
-    alter table event disable trigger refuse_audit`);
+    alter table event disable trigger refuse_audit;
+    create function refuse_full() returns trigger language plpgsql as $$ begin raise exception 'no room for a test' using errcode = 'disk_full'; end $$;
+    create trigger refuse_records before insert on event for each row when (new.metadata like '%"audit":%') execute function refuse_full();
+    alter table event disable trigger refuse_records`);
 });
 afterAll(async () => {
   await fixture?.close();
@@ -31,15 +36,18 @@ const unavailable = { status: 503, code: 'DEPENDENCY_UNAVAILABLE', message: 'A r
 const events = async (): Promise<number> => (await database.pool.query<{ count: number }>(`select count(*)::integer as count from event where stream not like '%.store'`)).rows[0]!.count;
 const ask = (edge: EdgeName, useCase: ReturnType<typeof use.getInstallation>, actor: Actor) => send(edge, fixture.application.origin, useCase, actor.key);
 
-/** While no denial can be stored. */
-const withoutAudit = async <T>(act: () => Promise<T>): Promise<T> => {
-  await database.pool.query('alter table event enable trigger refuse_audit');
+const whileTriggered = (trigger: string) => async <T>(act: () => Promise<T>): Promise<T> => {
+  await database.pool.query(`alter table event enable trigger ${trigger}`);
   try {
     return await act();
   } finally {
-    await database.pool.query('alter table event disable trigger refuse_audit');
+    await database.pool.query(`alter table event disable trigger ${trigger}`);
   }
 };
+/** While no denial can be stored. */
+const withoutAudit = whileTriggered('refuse_audit');
+/** While nothing can be stored that carries an audit record, whatever it does beside that. */
+const withoutRecords = whileTriggered('refuse_records');
 
 let before: number;
 beforeEach(async () => {
@@ -90,3 +98,34 @@ describe.each(edges)('over %s', (edge) => {
     expect((await ask(edge, use.stopAgent(agentAt(await fixture.fresh(), 'G1')), fixture.administrator)).code).toBeNull();
   });
 });
+
+/** What readers are told of everything there is. */
+const seen = async (): Promise<string> => {
+  const { names, administrator } = fixture;
+  const place = agentAt(names, 'G1');
+  const asked = [use.listNamespaces(), use.listAgents(names['N1']!), use.listAgents(names['NP']!), use.getConfiguration(configurationAt(names, 'C1')), use.listAgentRevisions(place)];
+  return JSON.stringify(await Promise.all(asked.map(async (useCase) => (await ask('REST', useCase, administrator)).data)));
+};
+
+/** What is written before a change and binds nobody without it: that a name is wanted, the principal and the snapshot that are to be named. */
+const intents: ReadonlySet<string> = new Set(['ResourceAdmitted', 'ServicePrincipalCreated', 'AgentRevisionSnapshotted']);
+
+it('no row of the table changes anything while no record can be stored, and every row does once it can', async () => {
+  const changing = edges.flatMap((edge) => rows.filter(({ changes, only }) => changes !== undefined && (only === undefined || only === edge)).map((row) => ({ row, edge })));
+  expect(changing.length).toBeGreaterThan(30);
+  const staged: Staged[] = [];
+  for (const { row, edge } of changing) staged.push(await stage(fixture, row, edge));
+  const newEvents = followEvents(database);
+  await newEvents();
+  const told = await seen();
+
+  const answers = await withoutRecords(() => Promise.all(staged.map((one) => one.ask())));
+  expect(answers.map(({ requestId: _, ...answer }, index) => ({ ...changing[index], answer }))).toEqual(changing.map((one) => ({ ...one, answer: unavailable })));
+  expect((await newEvents()).map(({ type }) => type).filter((type) => !intents.has(type))).toEqual([]);
+  expect(await seen()).toBe(told);
+
+  for (const [index, one] of staged.entries()) {
+    expect({ ...changing[index], code: (await one.ask()).code }).toEqual({ ...changing[index], code: null });
+    await one[Symbol.asyncDispose]();
+  }
+}, 60_000);

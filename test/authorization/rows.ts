@@ -36,6 +36,8 @@ export interface Row {
   readonly denied?: string;
   /** The name of what one audited success is about; `new` for what the answer carries. */
   readonly changes?: string;
+  /** The type of the one event that a refusal in other words, or a failure that is audited, leaves behind. */
+  readonly records?: 'AuthorizationDenied' | 'CommandFailed';
   readonly then?: (seen: { readonly data: never; readonly answer: Answer; readonly records: readonly AuditRecord[]; readonly scene: Scene }) => Promise<void> | void;
 }
 
@@ -205,6 +207,7 @@ const deploying: readonly Row[] = [
     asks: (n) => use.deployAgent(agentAt(n, 'GP')),
     status: 409,
     code: 'NAMESPACE_NOT_READY',
+    records: 'CommandFailed',
     then: ({ records }) => {
       const [record] = records;
       if (records.length !== 1 || record?.kind !== 'mutation' || record.outcome !== 'failure' || record.reasonCode !== 'NAMESPACE_NOT_READY') throw new Error(`Expected an audited failure, found ${JSON.stringify(records)}`);
@@ -262,6 +265,7 @@ const stopping: readonly Row[] = [
     asks: deleteG1,
     status: 403,
     code: 'FORBIDDEN',
+    records: 'AuthorizationDenied',
     then: async (seen) => {
       const [record] = seen.records;
       const { deletion } = await stateOf(seen.scene);

@@ -4,8 +4,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Metadata } from '../../src/kernel/event.ts';
-import type { RecordedEvent } from '../support/request-events.ts';
+import { followEvents } from '../support/request-events.ts';
 import { createFuzzClient, linesOf, type FuzzAnswer, type FuzzClient } from './client.ts';
 import { graphqlRequest } from './graphql-requests.ts';
 import { judgeAnswer, judgeEvents } from './judge.ts';
@@ -38,20 +37,6 @@ const textOf = (request: FuzzRequest, answer?: FuzzAnswer): string => {
   return answer === undefined ? asked : `${asked}\n--- answered ${answer.status} ${JSON.stringify(answer.headers)}\n${answer.body.slice(0, 1_500)}`;
 };
 
-let position = '0';
-/** The events since the last look, by the request they belong to. */
-const newEvents = async (): Promise<ReadonlyMap<string, readonly RecordedEvent[]>> => {
-  const { rows } = await world.application.database.pool.query<{ position: string; stream: string; type: string; data: string; metadata: string }>(
-    'select position::text, stream, type, data, metadata from event where position > $1 order by event.position',
-    [position],
-  );
-  position = rows.at(-1)?.position ?? position;
-  return Map.groupBy(
-    rows.map(({ stream, type, data, metadata }) => ({ stream, type, data: JSON.parse(data) as RecordedEvent['data'], metadata: JSON.parse(metadata) as Metadata })),
-    ({ metadata: { requestId } }) => requestId ?? '',
-  );
-};
-
 const learnFrom = ({ body, status }: FuzzAnswer): void => {
   if (status >= 300) return;
   for (const [id] of body.matchAll(/\b(?!req_)[a-z]{2,4}_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f-]{18}\b/g)) world.learn(id);
@@ -60,6 +45,7 @@ const learnFrom = ({ body, status }: FuzzAnswer): void => {
 it(`${wanted} random requests`, { timeout: 60_000 + wanted * 20 }, async () => {
   const tally = new Map<string, number>();
   const count = (what: string) => void tally.set(what, (tally.get(what) ?? 0) + 1);
+  const newEvents = followEvents(world.application.database);
   await newEvents();
   for (let sent = 0, batch = 0; sent < wanted; sent += batchSize, batch++) {
     const seed = firstSeed + batch;
@@ -71,7 +57,7 @@ it(`${wanted} random requests`, { timeout: 60_000 + wanted * 20 }, async () => {
     const requests = Array.from({ length: Math.min(batchSize, wanted - sent) }, () => (random.chance(0.6) ? restRequest(random, world) : graphqlRequest(random, world)));
     const answers = await Promise.all(requests.map((request) => client.send(request).catch((error: unknown) => expect.fail(`Seed ${seed}: ${String(error)}\n${textOf(request)}`))));
     const verdicts = answers.map((answer, index) => judgeAnswer(requests[index]!, answer));
-    const events = await newEvents();
+    const events = Map.groupBy(await newEvents(), ({ metadata: { requestId } }) => requestId ?? '');
     const wrong = verdicts.flatMap((verdict, index) => {
       const [request, answer] = [requests[index]!, answers[index]!];
       count(`${request.route === undefined ? 'GraphQL' : 'REST'} ${answer.status}`);

@@ -1,5 +1,6 @@
 /** What every answer has to be, whatever was asked, and what a request may leave in the history. (rest-contract 1.2, 1.3, 1.7, 4.1; iam-auth-audit 5.1, 8.7) */
-import { allowedMethods } from '../../src/http/rest/routes.ts';
+import type { Route } from '../../src/http/rest/route.ts';
+import { routes } from '../../src/http/rest/routes.ts';
 import { statusOf } from '../../src/http/errors.ts';
 import { codes, Refusal, type Code } from '../../src/kernel/errors.ts';
 import { validator } from '../../src/kernel/parse.ts';
@@ -29,8 +30,9 @@ const requestIdForm = /^req_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{
 const pointerForm = /^(?:\/(?:[^~/]|~0|~1)*)*$/;
 const controlCharacters = /[\u0000-\u001f\u007f]/;
 const detailCodes = new Set(['REQUIRED', 'UNKNOWN_FIELD', 'INVALID_TYPE', 'INVALID_FORMAT', 'INVALID_VALUE', 'TOO_LONG', 'TOO_DEEP']);
-/** Neither is anything a request can bring about while the stores are well. */
-const impossible: ReadonlySet<string> = new Set(['INTERNAL_ERROR', 'DEPENDENCY_UNAVAILABLE']);
+/** What a request can bring about while the stores are well: there is no worker here whom diagnostics could ask. */
+const isPossible = (code: string, { route, body }: FuzzRequest): boolean =>
+  code === 'DEPENDENCY_UNAVAILABLE' ? /^diagnose/.test(route?.operationId ?? '') || body?.includes('diagnose') === true : code !== 'INTERNAL_ERROR';
 
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value);
 const membersOf = (value: object): string => Object.keys(value).toSorted().join(' ');
@@ -48,13 +50,13 @@ const headerFaults = ({ status, headers, body }: FuzzAnswer, contentType: RegExp
   return faults;
 };
 
-const refusalFaults = (shown: Json, requestId: unknown, answered: number | undefined): string[] => {
+const refusalFaults = (request: FuzzRequest, shown: Json, requestId: unknown, answered: number | undefined): string[] => {
   const { code, message, details, status } = shown;
   if (typeof code !== 'string' || !(code in codes)) return [`the code ${String(code)} is in no list`];
   const documented = statusOf(new Refusal(code as Code, 'a'));
   const faults: string[] = [];
   const expect = (holds: boolean, what: string) => void (holds || faults.push(what));
-  expect(!impossible.has(code), `${code} while the stores are well`);
+  expect(isPossible(code, request), `${code} while the stores are well`);
   expect((answered ?? status) === documented, `${code} with the status ${String(answered ?? status)}`);
   expect(typeof message === 'string' && message.length >= 1 && message.length <= 256 && !controlCharacters.test(message), `the message ${JSON.stringify(message)}`);
   expect(shown['requestId'] === undefined || shown['requestId'] === requestId, 'a refusal with the id of another request');
@@ -77,7 +79,15 @@ const parsed = (text: string): Json | undefined => {
 
 const shownOf = ({ code, message }: Json, status: number): Shown => ({ code: code as Code, message: String(message), status });
 
-const judgeRest = ({ route, method }: FuzzRequest, answer: FuzzAnswer): Verdict => {
+const pathOf = (target: string): string => target.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
+
+/** The route that answers a request, whatever it was made from. */
+const routeOf = ({ method, target }: FuzzRequest): Route | undefined =>
+  routes.find((route) => route.method === method && new RegExp(`^${route.path.replaceAll(/:\w+/g, '[^/]+')}$`).test(pathOf(target)));
+
+const judgeRest = (request: FuzzRequest, answer: FuzzAnswer): Verdict => {
+  const { method } = request;
+  const route = routeOf(request);
   const { status, headers, body } = answer;
   const requestId = headers['x-request-id'] as string | undefined;
   const faults = headerFaults(answer, /^application\/json; charset=utf-8$/);
@@ -96,7 +106,7 @@ const judgeRest = ({ route, method }: FuzzRequest, answer: FuzzAnswer): Verdict 
   const error = envelope['error'];
   if (membersOf(envelope) !== 'error meta' || !isObject(error)) return { ...none, faults: [...faults, `an error with the members ${membersOf(envelope)}`] };
   if (!/^code (?:details )?message$/.test(membersOf(error))) faults.push(`an error of ${membersOf(error)}`);
-  return { ...none, refusals: [shownOf(error, status)], faults: [...faults, ...refusalFaults(error, requestId, status)] };
+  return { ...none, refusals: [shownOf(error, status)], faults: [...faults, ...refusalFaults(request, error, requestId, status)] };
 };
 
 /** The members of the answer's fields that name a refusal, wherever they stand. */
@@ -109,7 +119,8 @@ const refusalsIn = (value: unknown): readonly Json[] => {
 /** Root fields that gave a payload. */
 const hasPayload = (data: unknown): boolean => isObject(data) && Object.values(data).some((field) => isObject(field) && String(field['__typename']).endsWith('Payload'));
 
-const judgeGraphql = ({ method }: FuzzRequest, answer: FuzzAnswer): Verdict => {
+const judgeGraphql = (request: FuzzRequest, answer: FuzzAnswer): Verdict => {
+  const { method } = request;
   const { status, headers, body } = answer;
   const requestId = headers['x-request-id'] as string | undefined;
   const streams = String(headers['content-type']).startsWith('text/event-stream');
@@ -129,7 +140,7 @@ const judgeGraphql = ({ method }: FuzzRequest, answer: FuzzAnswer): Verdict => {
     requestId,
     refusals: shown.map((one) => shownOf(one, Number(one['status']))),
     succeeded: hasPayload(result['data']),
-    faults: [...faults, ...shown.flatMap((one) => refusalFaults(one, requestId, undefined))],
+    faults: [...faults, ...shown.flatMap((one) => refusalFaults(request, one, requestId, undefined))],
   };
 };
 
@@ -139,10 +150,7 @@ const isGraphql = (target: string): boolean => target === '/graphql' || target.s
 export const judgeAnswer = (request: FuzzRequest, answer: FuzzAnswer): Verdict => {
   if (isGraphql(request.target)) return judgeGraphql(request, answer);
   if (operatorPaths.test(request.target) && answer.status === 200) return { requestId: undefined, refusals: [], succeeded: false, faults: headerFaults(answer, /^(?:application\/json|text\/plain)/) };
-  const path = request.target.replace(/[?#].*$/s, '');
-  const verdict = judgeRest(request, answer);
-  const isKnown = allowedMethods(path) !== undefined || operatorPaths.test(path);
-  return verdict.succeeded && !isKnown ? { ...verdict, faults: [...verdict.faults, `a success at ${path}`] } : verdict;
+  return judgeRest(request, answer);
 };
 
 /** Refusals of the way a request came by, which are nobody's denial. */

@@ -32,7 +32,7 @@ const keptIds = 6;
 /** No worker runs: what it would find is told, and nothing moves between two requests. */
 export const createWorld = async (): Promise<World> => {
   const complaints: string[] = [];
-  const log = createLogger({ level: 'warn', to: { write: (line) => void (line.includes('"requestId"') && complaints.push(line)) } });
+  const log = createLogger({ level: 'error', to: { write: (line) => void (line.includes('"requestId"') && complaints.push(line)) } });
   const application = await startTestApplication({ log, env: { EXUVIA_ROLES: 'api,projector', EXUVIA_MODE: 'production', OCC_AUTH_BASE_URL: 'https://console.example' } });
   const { origin, key } = application;
   const operator = await openOperator(application);
