@@ -118,15 +118,46 @@ describe('scenario 12: appends whose outcome is unknown', () => {
     release();
   });
 
-  it('the server answers twice: a process with the client’s own append dies', async () => {
-    world.server.faults.next('batchAppend', 'answer twice');
+  /** Another process, with the client as it comes. */
+  const appendWithClient = (...urls: readonly [string, string?]) => {
     const script = fileURLToPath(new URL('../support/eventstoredb/append-with-client.ts', import.meta.url));
-    const child = spawn(process.execPath, [script, world.server.url, `${world.prefix}raw`], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const child = spawn(process.execPath, [script, urls[0], `${world.prefix}raw`, ...urls.slice(1).map(String)], { stdio: 'pipe' });
     let errors = '';
     child.stderr.on('data', (text: Buffer) => (errors += text.toString()));
-    const [code] = (await once(child, 'exit')) as [number];
+    return { child, ended: once(child, 'exit').then(([code]) => ({ code: code as number, errors })) };
+  };
+
+  it('the server answers twice: a process with the client’s own append dies', async () => {
+    world.server.faults.next('batchAppend', 'answer twice');
+    const { code, errors } = await appendWithClient(world.server.url).ended;
     expect(errors).toContain('promiseBank.get(resultingId)');
     expect(code).not.toBe(0);
+  });
+
+  it('the server answers late, after another client’s call failed: a process with the client’s own appends dies', async () => {
+    const late = await world.startAnother();
+    const answer = Promise.withResolvers<void>();
+    late.faults.next('batchAppend', { storeAndHoldUntil: answer.promise });
+    world.server.faults.next('batchAppend', 'fail');
+    const { child, ended } = appendWithClient(world.server.url, late.url);
+    await until('the append that is answered late', () => late.seen.length, (count) => count === 1);
+    const settled = once(child.stdout, 'data');
+    child.stdin.write('go\n');
+    await settled;
+    answer.resolve();
+    const { code, errors } = await ended;
+    expect(errors).toContain('promiseBank.get(resultingId)');
+    expect(code).not.toBe(0);
+  });
+
+  it('an answer to ours that comes after its deadline changes nothing', async () => {
+    const store = world.open({ callTimeoutMs: 150 });
+    const answer = Promise.withResolvers<void>();
+    world.server.faults.next('append', { storeAndHoldUntil: answer.promise });
+    expect((await store.append(world.stream, noStream, [event()])).revision).toBe(0);
+    answer.resolve();
+    expect((await store.append(world.stream, 0, [event()])).revision).toBe(1);
+    expect(revisions(await store.readStream(world.stream, 0))).toEqual([0, 1]);
   });
 
   it('appends that begin while another call fails are neither lost nor the end of the process', async () => {
@@ -176,6 +207,14 @@ describe('scenario 12: appends whose outcome is unknown', () => {
 });
 
 describe('scenario 12: a server that is down', () => {
+  it('makes the client’s own read fail with a raw gRPC error', async () => {
+    world.server.kill();
+    const read = async () => {
+      for await (const _ of world.client().readStream(world.stream)) break;
+    };
+    await expect(read()).rejects.toMatchObject({ code: 14 });
+  });
+
   it('rejects calls as StoreUnavailable, never with a raw gRPC error, and serves them when it is back', async () => {
     const store = world.open({ budgetMs: 200 });
     await store.append(world.stream, noStream, [event()]);
