@@ -13,7 +13,7 @@ const view = `${slice}view\\.ts$`;
 const deciders = [
   `^src/(?!(?:${machinery})/)(?<name>[^/]+)/\\k<name>\\.ts$`,
   '^src/agent/(draft|lifecycle|work)\\.ts$',
-  '^src/iam/(policy|rules|evaluate)\\.ts$',
+  '^src/iam/(policy|rules|evaluate|coverage)\\.ts$',
   '^src/installation/register\\.ts$',
   '^src/deployment/texts\\.ts$',
 ];

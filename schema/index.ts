@@ -10,6 +10,7 @@ import './agent-revision.ts';
 import './deployment.ts';
 import './diagnostics.ts';
 import './history.ts';
+import './policy.ts';
 import './node.ts';
 
 export type { Context } from './builder.ts';

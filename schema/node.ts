@@ -39,6 +39,8 @@ const finders: Readonly<Record<string, Find>> = {
     await judge(context, reading.deployment(placeOf.revision(key)));
     return Deployment.getDataloader(context).load(key);
   },
+  Role: (context, key) => context.services.iam.getRole(context.caller, placeOf.role(key)),
+  AccessBinding: (context, key) => context.services.iam.getAccessBinding(context.caller, placeOf.accessBinding(key)),
   HistoryEvent: async (context, key) => {
     const events = HistoryEvent.getDataloader(context);
     // Whose history it belongs to, only the event itself knows; one that does not exist is judged as the Installation's.

@@ -8,8 +8,10 @@ import type { AgentPlace } from '../src/agent/service.ts';
 import type { ConfigurationPlace } from '../src/configuration/service.ts';
 import { ref, type Permission } from '../src/iam/authorizer.ts';
 import { Refusal } from '../src/kernel/errors.ts';
+import type { Caller } from '../src/iam/caller.ts';
+import type { AccessBindingPlace, RolePlace } from '../src/iam/service.ts';
 import type { ResourceKind } from '../src/kernel/event.ts';
-import { isId, type Prefix } from '../src/kernel/ids.ts';
+import { isId, opaquePattern, type Prefix } from '../src/kernel/ids.ts';
 import { invalidRequest } from '../src/kernel/parse.ts';
 import type { Context } from './builder.ts';
 
@@ -39,6 +41,14 @@ export const placeOf = {
   revision: (key: string): RevisionPlace => {
     const [namespaceId, agentId, revisionId] = idsOf(key, 'ns', 'agt', 'rev');
     return { namespaceId: namespaceId!, agentId: agentId!, revisionId: revisionId! };
+  },
+  role: (key: string): RolePlace => {
+    const [namespaceId, roleId] = idsOf(key, 'ns', 'role');
+    return { namespaceId: namespaceId!, roleId: roleId! };
+  },
+  accessBinding: (key: string): AccessBindingPlace => {
+    const [namespaceId, bindingId] = idsOf(key, 'ns', 'bnd');
+    return { namespaceId: namespaceId!, bindingId: bindingId! };
   },
 } as const;
 
@@ -141,4 +151,32 @@ export const revisionPlace = async (context: Context, typename: 'AgentRevision' 
   const found = await admitted(context, 'agent_revision', revisionId, namespaceId ?? row?.namespaceId, intent);
   if (row === undefined) throw notFound();
   return { namespaceId: found, agentId: row.agentId, revisionId };
+};
+
+const isOpaque = new RegExp(opaquePattern);
+
+/** An id that clients do not take apart. @throws Refusal INVALID_REQUEST */
+export const opaque = (text: string, argument = 'id'): string => {
+  if (!isOpaque.test(text)) throw malformed(argument);
+  return text;
+};
+
+type PolicyLocated = Pick<Located, 'id' | 'namespaceId'>;
+
+const namespaceNamed = ({ namespaceId }: PolicyLocated, caller: Caller): string => {
+  const named = namespaceId ?? caller.keyNamespaceId;
+  if (named === undefined) throw invalidRequest([{ path: '/namespaceId', code: 'REQUIRED' }]);
+  return namespaceIdOf(named, 'namespaceId');
+};
+
+/** Where a Role is: its global id says so, else its Namespace has to be named. @throws Refusal INVALID_REQUEST */
+export const rolePlace = (located: PolicyLocated, caller: Caller): RolePlace => {
+  const key = keyInside(located.id, 'Role');
+  return key === undefined ? { namespaceId: namespaceNamed(located, caller), roleId: opaque(located.id) } : placeOf.role(key);
+};
+
+/** Where a binding is, likewise. @throws Refusal INVALID_REQUEST */
+export const accessBindingPlace = (located: PolicyLocated, caller: Caller): AccessBindingPlace => {
+  const key = keyInside(located.id, 'AccessBinding');
+  return key === undefined ? { namespaceId: namespaceNamed(located, caller), bindingId: opaque(located.id) } : placeOf.accessBinding(key);
 };

@@ -168,6 +168,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
     stack.defer(() => denialLimit.close());
     const authorizer = createAuthorizer({ streams, audit, denialLimit });
     const keyRows = createKeyRows(pool);
+    const keys = createKeys(keyRows);
     const core: Core = { streams, authorizer, audit, waitFor: readYourWrite.waitFor };
     const reads = createReads(pool);
     const signIn: SignInParts = {
@@ -221,7 +222,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
 
     const isApi = config.roles.includes('api');
     let driver: ComputeDriver | undefined;
-    const services = createServices({ core, reads, compute: processAdmission, diagnosing: () => driver, clock, signIn, installationId });
+    const services = createServices({ core, reads, compute: processAdmission, diagnosing: () => driver, keys, clock, signIn, installationId });
     // Whoever serves is where the operator looks for the first key, so only there it is written.
     if (isApi && gate.mismatch === undefined) {
       const born = await bootstrapInstallation({
@@ -272,7 +273,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
 
     let origin: string | undefined;
     if (isApi) {
-      const authenticate = createAuthenticate({ authorizer, keys: createKeys(keyRows), sessionRows: signIn.sessionRows, clock });
+      const authenticate = createAuthenticate({ authorizer, keys, sessionRows: signIn.sessionRows, clock });
       const changes = {
         subscribe: (listener: () => void) => {
           const ends = [checkpointChannel, workChannel, claimChannel].map((channel) => notifications.on(channel, listener));

@@ -10,6 +10,9 @@ import type { ConfigurationReads } from './configuration/view.ts';
 import type { DeploymentReads } from './deployment/view.ts';
 import { createHistoryService, type HistoryService } from './history/service.ts';
 import type { HistoryReads } from './history/view.ts';
+import type { Keys } from './iam/keys.ts';
+import { createServiceKeyService, type ServiceKeyService } from './iam/service-keys.ts';
+import { createPolicyService, type PolicyService } from './iam/service.ts';
 import { createInstallationService, type InstallationService } from './installation/service.ts';
 import type { InstallationReads } from './installation/view.ts';
 import { createNamespaceService, type NamespaceService } from './namespace/service.ts';
@@ -20,8 +23,8 @@ import type { SignInLimits } from './sign-in/limits.ts';
 import type { Passwords } from './sign-in/passwords.ts';
 import { createSignInService, type SignInService } from './sign-in/service.ts';
 import type { SessionRows } from './sign-in/sessions.ts';
-import type { Core } from './core.ts';
 import type { Clock } from './runtime/clock.ts';
+import type { Core } from './core.ts';
 
 /** The read models' queries. */
 export interface Reads {
@@ -51,6 +54,8 @@ export interface Services {
   readonly agents: AgentService & { readonly deploy: Deploy };
   readonly revisions: RevisionService & { readonly diagnose: Diagnose };
   readonly history: HistoryService;
+  readonly iam: PolicyService;
+  readonly serviceKeys: ServiceKeyService;
 }
 
 export const createServices = ({
@@ -58,6 +63,7 @@ export const createServices = ({
   reads,
   compute,
   diagnosing,
+  keys,
   clock,
   signIn,
   installationId,
@@ -66,6 +72,7 @@ export const createServices = ({
   readonly reads: Reads;
   readonly compute: Admitting;
   readonly diagnosing: Diagnosing;
+  readonly keys: Pick<Keys, 'insert' | 'erase'>;
   readonly clock: Clock;
   readonly signIn: SignInParts;
   readonly installationId: string;
@@ -78,4 +85,6 @@ export const createServices = ({
   agents: { ...createAgentService({ core, reads: reads.agents }), deploy: createDeploy({ core, compute }) },
   revisions: { ...createRevisionService({ core, revisionReads: reads.revisions, deploymentReads: reads.deployments }), diagnose: createDiagnose({ core, diagnosing, clock }) },
   history: createHistoryService({ core, reads: reads.history, installationId }),
+  iam: createPolicyService({ core, installationId }),
+  serviceKeys: createServiceKeyService({ core, keys, clock, installationId }),
 });

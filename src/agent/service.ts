@@ -155,6 +155,41 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
     }
   };
 
+  /** One try of a deletion, judged and audited by what it comes to; undefined when the Agent moved meanwhile. */
+  const requestDeletion = async (caller: Caller, at: AgentPlace, grant: Grant): Promise<AgentView | undefined> => {
+    const deleting = agentOperation('delete', place(at));
+    const loaded = await presentAgent(core, at);
+    const { deletion, revisions, servicePrincipalId } = loaded.state;
+    const policy = (await authorizer.current()).state;
+    const initiator = deletion?.actor.principalId;
+    const named = [at.agentId, ...revisions.map(({ revisionId }) => revisionId)];
+    const accessBindingIds = bindingsNaming(policy, named, servicePrincipalId);
+    const restrictionIds = restrictionsNaming(policy, named);
+    const decision = agents.decider.decide(loaded.state, {
+      type: 'RequestDeletion',
+      actorId: caller.actor.principalId,
+      initiatorPermitted: initiator !== undefined && evaluate(policy, initiator, 'delete', place(at)).allowed,
+      accessBindingIds,
+      restrictionIds,
+    });
+    if (decision instanceof DeletionOwned) throw await authorizer.denied(caller, deleting, ['delete', place(at)], decision, { initiatingActorId: decision.initiatingActorId });
+    if (decision instanceof Refusal) throw decision;
+    const isTakeover = decision.some(({ type }) => type === 'AgentDeletionTakenOver');
+    const details = {
+      ...(accessBindingIds.length > 0 && { accessBindingsRemovedOnCompletion: accessBindingIds }),
+      ...(restrictionIds.length > 0 && { restrictionsRemovedOnCompletion: restrictionIds }),
+    };
+    const context = contextOf(caller, isTakeover ? { ...deleting, action: 'takeover' } : deleting, grant, { details });
+    try {
+      const deleted = await streams.append(agents, loaded, decision, { ...context, ...(await grant.guard()) });
+      await waitFor(deleted.lastPosition, { work: true });
+      return agentView(deleted.state as PresentAgent);
+    } catch (error) {
+      if (error instanceof WrongExpectedRevision) return undefined;
+      throw error;
+    }
+  };
+
   return {
     create,
 
@@ -202,37 +237,10 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
     },
 
     delete: async (caller, at) => {
-      const deleting = agentOperation('delete', place(at));
-      const grant = await authorizer.require(caller, deleting, [['delete', place(at)]]);
-      const { state } = await presentAgent(core, at);
-      const policy = (await authorizer.current()).state;
-      const initiator = state.deletion?.actor.principalId;
-      const named = [at.agentId, ...state.revisions.map(({ revisionId }) => revisionId)];
-      const accessBindingIds = bindingsNaming(policy, named, state.servicePrincipalId);
-      const restrictionIds = restrictionsNaming(policy, named);
-      const details = {
-        ...(accessBindingIds.length > 0 && { accessBindingsRemovedOnCompletion: accessBindingIds }),
-        ...(restrictionIds.length > 0 && { restrictionsRemovedOnCompletion: restrictionIds }),
-      };
-      try {
-        const deleted = await streams.execute(
-          agents,
-          at.agentId,
-          {
-            type: 'RequestDeletion',
-            actorId: caller.actor.principalId,
-            initiatorPermitted: initiator !== undefined && evaluate(policy, initiator, 'delete', place(at)).allowed,
-            accessBindingIds,
-            restrictionIds,
-          },
-          contextOf(caller, deleting, grant, { details }),
-          grant.guard,
-        );
-        await waitFor(deleted.lastPosition, { work: true });
-        return agentView(deleted.state as PresentAgent);
-      } catch (refusal) {
-        if (!(refusal instanceof DeletionOwned)) throw refusal;
-        throw await authorizer.denied(caller, deleting, ['delete', place(at)], refusal, { initiatingActorId: refusal.initiatingActorId });
+      const grant = await authorizer.require(caller, agentOperation('delete', place(at)), [['delete', place(at)]]);
+      for (;;) {
+        const deleted = await requestDeletion(caller, at, grant);
+        if (deleted !== undefined) return deleted;
       }
     },
   };

@@ -52,7 +52,8 @@ export interface Authorizer {
 const maxAgeMs = 250;
 const nextTurn = (): Promise<unknown> => setImmediate();
 
-const forbidden = (): Refusal => new Refusal('FORBIDDEN', 'You do not have permission for this operation');
+/** What every denied caller is told. */
+export const forbidden = (): Refusal => new Refusal('FORBIDDEN', 'You do not have permission for this operation');
 
 /** References as policy knows them: a Namespace carries its own id, a collection the id of its Namespace. */
 export const ref = {
@@ -60,6 +61,12 @@ export const ref = {
   namespace: (id: string): ResourceRef => ({ kind: 'namespace', id, namespaceId: id }),
   collection: (kind: ResourceKind, namespaceId: string): ResourceRef => ({ kind, id: namespaceId, namespaceId }),
   in: (kind: ResourceKind, namespaceId: string, id: string): ResourceRef => ({ kind, id, namespaceId }),
+};
+
+/** A key counts only in the scope its principal had when it was issued. (iam-auth-audit 1.6) */
+export const isOutOfScope = (policy: Policy, { actor, keyNamespaceId }: Caller): boolean => {
+  const principal = policy.identities.get(actor.principalId);
+  return actor.serviceKeyId !== undefined && principal !== undefined && principal.namespaceId !== keyNamespaceId;
 };
 
 export const createAuthorizer = ({ streams, audit, denialLimit }: { readonly streams: Streams; readonly audit: AuditLog; readonly denialLimit: Pick<DenialLimit, 'take'> }): Authorizer => {
@@ -95,6 +102,7 @@ export const createAuthorizer = ({ streams, audit, denialLimit }: { readonly str
 
   const judge = (policy: Policy, caller: Caller, [action, resource]: Permission): Verdict => {
     const verdict = evaluate(policy, caller.actor.principalId, action, resource);
+    if (isOutOfScope(policy, caller)) return { ...verdict, allowed: false, reason: 'The principal has another scope than the key' };
     if (caller.keyNamespaceId === undefined || caller.keyNamespaceId === resource.namespaceId) return verdict;
     return { ...verdict, allowed: false, reason: 'The key belongs to another Namespace' };
   };

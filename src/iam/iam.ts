@@ -3,7 +3,7 @@ import type { Decider, Decision } from '../kernel/decider.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { AccessBinding, Group, IamEvent, InstallationBootstrapped, Restriction, Role, ServiceKey } from './messages.ts';
 import { accountKey, bindingsNaming, bindingsOf, evolvePolicy, membersOf, membershipKey, noPolicy, restrictionsNaming, type Policy } from './policy.ts';
-import { breachOfBinding, breachOfMembership, breachOfRestriction, breachOfRole, type Breach } from './rules.ts';
+import { breachOfBinding, breachOfExactBinding, breachOfMembership, breachOfRestriction, breachOfRole, type Breach, type ExactBinding } from './rules.ts';
 
 export type IamCommand =
   | { readonly type: 'BootstrapInstallation'; readonly data: InstallationBootstrapped['data'] }
@@ -12,9 +12,13 @@ export type IamCommand =
   | { readonly type: 'CreateServicePrincipal'; readonly servicePrincipalId: string; readonly namespaceId?: string; readonly agentId?: string }
   | { readonly type: 'RemoveServicePrincipalOfAgent'; readonly agentId: string }
   | { readonly type: 'CreateRole'; readonly role: Role }
-  | { readonly type: 'DeleteRole'; readonly roleId: string }
+  /** With a Namespace, only what belongs to it. */
+  | { readonly type: 'DeleteRole'; readonly roleId: string; readonly namespaceId?: string }
   | { readonly type: 'CreateAccessBinding'; readonly binding: AccessBinding }
-  | { readonly type: 'DeleteAccessBinding'; readonly bindingId: string }
+  /** As a caller may: to one resource of the Namespace of its Role. */
+  | { readonly type: 'BindResource'; readonly binding: ExactBinding }
+  /** With a Namespace, only what belongs to it. */
+  | { readonly type: 'DeleteAccessBinding'; readonly bindingId: string; readonly namespaceId?: string }
   | { readonly type: 'CreateRestriction'; readonly restriction: Restriction }
   | { readonly type: 'DeleteRestriction'; readonly restrictionId: string }
   | { readonly type: 'CreateGroup'; readonly group: Group }
@@ -33,7 +37,8 @@ export type IamCommand =
   | { readonly type: 'RemoveAgentRestrictions'; readonly agentId: string; readonly namespaceId: string; readonly revisionIds: readonly string[] }
   | { readonly type: 'RemoveResourcePolicy'; readonly resourceKind: string; readonly resourceId: string; readonly namespaceId: string };
 
-const invalid = (path: string, message: string): Refusal => new Refusal('INVALID_REQUEST', message, { details: [{ path, code: 'INVALID_VALUE' }] });
+/** Refuses one member of what was asked for. */
+export const invalid = (path: string, message: string): Refusal => new Refusal('INVALID_REQUEST', message, { details: [{ path, code: 'INVALID_VALUE' }] });
 const notFound = (what: string): Refusal => new Refusal('NOT_FOUND', `The ${what} was not found`);
 
 const conflict = (message: string): Refusal => new Refusal('RESOURCE_CONFLICT', message);
@@ -47,6 +52,8 @@ const decideCreation = (policy: Policy, exists: boolean, namespaceId: string | u
 };
 
 const unbind = ({ bindingId, namespaceId }: AccessBinding): IamEvent => ({ type: 'AccessBindingDeleted', data: { bindingId, ...(namespaceId !== undefined && { namespaceId }) } });
+
+const isUnder = (found: { readonly namespaceId?: string }, namespaceId: string | undefined): boolean => namespaceId === undefined || found.namespaceId === namespaceId;
 
 const decide = (policy: Policy, command: IamCommand): Decision<IamEvent> => {
   if (command.type === 'BootstrapInstallation')
@@ -88,7 +95,7 @@ const decide = (policy: Policy, command: IamCommand): Decision<IamEvent> => {
     }
     case 'DeleteRole': {
       const role = policy.roles.get(command.roleId);
-      if (role === undefined) return notFound('Role');
+      if (role === undefined || !isUnder(role, command.namespaceId)) return notFound('Role');
       if (policy.bindings.some(({ roleId }) => roleId === role.roleId)) return conflict('The Role is still bound');
       return [{ type: 'RoleDeleted', data: { roleId: role.roleId, ...(role.namespaceId !== undefined && { namespaceId: role.namespaceId }) } }];
     }
@@ -97,9 +104,14 @@ const decide = (policy: Policy, command: IamCommand): Decision<IamEvent> => {
       if (binding.resourceId !== undefined && policy.removed.has(binding.resourceId)) return invalid('/resourceId', 'The target is gone');
       return decideCreation(policy, policy.bindings.has(binding.bindingId), binding.namespaceId, breachOfBinding(policy, binding), { type: 'AccessBindingCreated', data: binding });
     }
+    case 'BindResource': {
+      const { binding } = command;
+      if (policy.removed.has(binding.resourceId)) return invalid('/resourceId', 'The target is gone');
+      return decideCreation(policy, policy.bindings.has(binding.bindingId), binding.namespaceId, breachOfExactBinding(policy, binding), { type: 'AccessBindingCreated', data: binding });
+    }
     case 'DeleteAccessBinding': {
       const binding = policy.bindings.get(command.bindingId);
-      return binding === undefined ? notFound('access binding') : [unbind(binding)];
+      return binding === undefined || !isUnder(binding, command.namespaceId) ? notFound('access binding') : [unbind(binding)];
     }
     case 'CreateRestriction': {
       const { restriction } = command;
@@ -135,8 +147,8 @@ const decide = (policy: Policy, command: IamCommand): Decision<IamEvent> => {
     }
     case 'IssueServiceKey': {
       const owner = policy.identities.get(command.key.servicePrincipalId);
-      if (owner?.kind !== 'service_principal' || owner.agentId !== undefined || owner.namespaceId !== command.key.namespaceId)
-        return invalid('/servicePrincipalId', 'No key can be issued for this principal');
+      if (owner?.kind !== 'service_principal' || owner.agentId !== undefined) return invalid('/servicePrincipalId', 'No key can be issued for this principal');
+      if (owner.namespaceId !== command.key.namespaceId) return invalid('/namespaceId', 'A key has the scope of its principal');
       return [{ type: 'ServiceKeyIssued', data: command.key }];
     }
     case 'RevokeServiceKey': {

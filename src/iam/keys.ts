@@ -26,17 +26,22 @@ export const newKey = (): { readonly keyId: string; readonly text: string; reado
 
 const keyText = /^exk\.(key_[0-9a-f-]{36})\.([A-Za-z0-9_-]{43})$/;
 
-export interface Keys {
+export interface Keys extends Pick<KeyRows, 'insert' | 'erase'> {
   /** The key a text is, if its hash matches and the policy has it issued, neither revoked nor expired. */
   verify(text: string, policy: Policy, nowMs: number): Promise<ServiceKey | undefined>;
 }
 
 const cacheLimit = 10_000;
 
-export const createKeys = (rows: Pick<KeyRows, 'secretHash'>): Keys => {
+export const createKeys = (rows: KeyRows): Keys => {
   /** Hashes never change under their id, and only the history says whether a key still counts. */
   const hashes = new Map<string, Buffer>();
   return {
+    insert: (keyId, servicePrincipalId, secretHash) => rows.insert(keyId, servicePrincipalId, secretHash),
+    erase: async (keyId) => {
+      hashes.delete(keyId);
+      await rows.erase(keyId);
+    },
     verify: async (text, policy, nowMs) => {
       const [, keyId, secret] = keyText.exec(text) ?? [];
       if (keyId === undefined || secret === undefined) return undefined;

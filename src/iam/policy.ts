@@ -1,5 +1,5 @@
 /** Policy as the `iam` stream has it: principals, groups, roles, bindings, restrictions and keys, folded. (iam-auth-audit 2.3) */
-import { Map, Set } from 'immutable';
+import { Map, OrderedMap, Set } from 'immutable';
 import type { Envelope } from '../kernel/event.ts';
 import type { AccessBinding, Group, GroupMembership, IamEvent, InstallationBootstrapped, Restriction, Role, ServiceKey } from './messages.ts';
 import { breachOfBinding, breachOfMembership, breachOfRestriction, breachOfRole, type Breach } from './rules.ts';
@@ -21,8 +21,10 @@ export interface Policy {
   readonly ambiguous: Set<string>;
   /** The one service principal of each Agent. */
   readonly principalOfAgent: Map<string, string>;
-  readonly roles: Map<string, Role>;
-  readonly bindings: Map<string, AccessBinding>;
+  /** In the order of their creation. */
+  readonly roles: OrderedMap<string, Role>;
+  /** In the order of their creation. */
+  readonly bindings: OrderedMap<string, AccessBinding>;
   readonly bindingsBySubject: Map<string, Set<string>>;
   /** Bindings by subject and exact scope: {@link bindingPlace}. */
   readonly bindingsByPlace: Map<string, Set<string>>;
@@ -60,8 +62,8 @@ export const noPolicy: Policy = {
   principalOfAccount: Map(),
   ambiguous: Set(),
   principalOfAgent: Map(),
-  roles: Map(),
-  bindings: Map(),
+  roles: OrderedMap(),
+  bindings: OrderedMap(),
   bindingsBySubject: Map(),
   bindingsByPlace: Map(),
   restrictions: Map(),

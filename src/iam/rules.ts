@@ -43,6 +43,24 @@ export const breachOfBinding = (policy: Referents, binding: AccessBinding): Brea
   return undefined;
 };
 
+/** A binding to one resource of one Namespace. */
+export type ExactBinding = AccessBinding & { readonly namespaceId: string; readonly resourceKind: string; readonly resourceId: string };
+
+const named = (permissions: Role['permissions']): string => permissions.map(({ resourceKind, action }) => `${resourceKind}:${action}`).join(', ');
+
+/** What callers may bind: a Role and a principal of the Namespace, or a human, where the Role conveys something. (iam-auth-audit 4.2) */
+export const breachOfExactBinding = (policy: Referents, { namespaceId, subjectId, roleId, resourceKind }: ExactBinding): Breach | undefined => {
+  const subject = policy.identities.get(subjectId);
+  const isHere = subject?.kind === 'principal' || (subject !== undefined && subject.namespaceId === namespaceId);
+  if (!isHere) return breach('/subjectId', 'The subject is no principal that can be bound in this Namespace');
+  const role = policy.roles.get(roleId);
+  if (role?.namespaceId !== namespaceId) return breach('/roleId', 'The Role was not found in this Namespace');
+  const creating = role.permissions.filter(({ action }) => action === 'create');
+  if (creating.length > 0) return breach('/roleId', `A binding to one resource never conveys ${named(creating)}`);
+  if (role.permissions.some((permission) => permission.resourceKind === resourceKind)) return undefined;
+  return breach('/roleId', `The Role permits nothing on this kind of resource, only ${named(role.permissions)}`);
+};
+
 export const breachOfRole = ({ permissions }: Role): Breach | undefined => {
   const distinct = new Set(permissions.map(({ action, resourceKind }) => `${resourceKind}:${action}`));
   return distinct.size === permissions.length ? undefined : breach('/permissions', 'The permissions of a Role are distinct');

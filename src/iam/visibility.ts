@@ -1,7 +1,7 @@
 /** Which resources of a list a caller may see, so that pages are filtered before they are cut. (iam-auth-audit 2.5 and 8.4) */
 import type { Visibility } from '../runtime/reading.ts';
 import type { ResourceKind } from '../kernel/event.ts';
-import type { Authorizer } from './authorizer.ts';
+import { isOutOfScope, type Authorizer } from './authorizer.ts';
 import type { Caller } from './caller.ts';
 import { evaluate, type Action } from './evaluate.ts';
 import { bindingsOf, type Policy } from './policy.ts';
@@ -33,6 +33,7 @@ const visible = (policy: Policy, principalId: string, action: Action, kind: Reso
 /** The visible part of a list; a key frozen to a Namespace sees nothing elsewhere. */
 export const visibleTo = async (authorizer: Authorizer, caller: Caller, action: Action, kind: ResourceKind, namespaceId: string | undefined): Promise<Visibility> => {
   const { state } = await authorizer.current(caller.arrivedAt);
+  if (isOutOfScope(state, caller)) return nothing;
   if (caller.keyNamespaceId !== undefined && caller.keyNamespaceId !== namespaceId) return nothing;
   return visible(state, caller.actor.principalId, action, kind, namespaceId);
 };

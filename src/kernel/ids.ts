@@ -40,6 +40,9 @@ const uuid4 = '[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{1
 /** The JSON Schema pattern of an id with this prefix. */
 export const idPattern = (prefix: Prefix): string => `^${prefix}_${uuid4}$`;
 
+/** The JSON Schema pattern of an id that clients do not take apart: ids of policy and of accounts are what others made them. (rest-contract 1.4) */
+export const opaquePattern = '^[^\\u0000-\\u001f\\u007f]{1,200}$';
+
 /** A fresh random id. */
 export const newId = <P extends Prefix>(prefix: P): IdByPrefix[P] => `${prefix}_${randomUUID()}` as IdByPrefix[P];
 

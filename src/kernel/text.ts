@@ -10,3 +10,6 @@ export const name = Type.String({
 
 /** Names one attempt at a creation or a deploy, so that it can be sent again. */
 export const idempotencyKey = Type.String({ minLength: 16, maxLength: 128 });
+
+/** An id that clients do not take apart. (rest-contract 1.4) */
+export const opaqueId = Type.String({ minLength: 1, maxLength: 200 });

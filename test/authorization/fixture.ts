@@ -11,7 +11,7 @@ import { openOperator, permissionOf, type TestOperator, type TestPrincipal } fro
 import { auditOf, eventsOf } from '../support/request-events.ts';
 import { send, useCases as use, type AgentPlace, type Answer, type UseCase } from '../support/use-cases.ts';
 
-/** Ids by name: N1, N2, NP, NF, ND; C1, C2, CP; G1, G0, GD, GS, GX, GP; R1, R2; and X… for ids that nothing has. */
+/** Ids by name: N1, N2, NP, NF, ND; C1, C2, CP; G1, G0, GD, GS, GX, GP; R1, R2; the service principals P1, PD, PX of G1, GD, GX; ROLE bound by BINDING in N1; the ADMINISTRATOR and its KEY; and X… for ids that nothing has. */
 export type Names = Readonly<Record<string, string>>;
 
 /** The Namespace of each name. */
@@ -105,13 +105,18 @@ export const createFixture = async (options: Parameters<typeof startTestApplicat
   await admin(use.deleteAgent({ namespaceId: N1, agentId: GD }));
   await deployed({ namespaceId: N1, agentId: GS });
   await admin(use.stopAgent({ namespaceId: N1, agentId: GS }));
-  const nothing = { XN: newId('ns'), XG: newId('agt'), XC: newId('cfg'), XR: newId('rev') };
-  const names: Names = { N1, N2, NP, NF, ND, C1, C2, CP, G1, G0, GD, GS, GX, GP, R1, R2, ...nothing, INSTALLATION: operator.installationId };
+  const { installation, principalOfAgent } = (await operator.streams.load(iam, '')).state;
+  const administratorId = installation!.servicePrincipal.servicePrincipalId;
+  const principalOf = (agentId: string) => principalOfAgent.get(agentId)!;
+  const ROLE = (await admin(use.createRole(N1, { permissions: [{ action: 'read', resourceKind: 'configuration' }] }))).id;
+  const BINDING = (await admin(use.createAccessBinding(N1, { subjectId: principalOf(G0), roleId: ROLE, resourceKind: 'configuration', resourceId: C1 }))).id;
+  const policy = { ROLE, BINDING, P1: principalOf(G1), PD: principalOf(GD), PX: principalOf(GX), ADMINISTRATOR: administratorId, KEY: installation!.serviceKey.keyId };
+  const nothing = { XN: newId('ns'), XG: newId('agt'), XC: newId('cfg'), XR: newId('rev'), XROLE: newId('role'), XBINDING: newId('bnd'), XPRINCIPAL: newId('spn'), XKEY: newId('key') };
+  const names: Names = { N1, N2, NP, NF, ND, C1, C2, CP, G1, G0, GD, GS, GX, GP, R1, R2, ...policy, ...nothing, INSTALLATION: operator.installationId };
 
-  const { installation } = (await operator.streams.load(iam, '')).state;
   let made = 0;
   return {
-    administrator: { id: installation!.servicePrincipal.servicePrincipalId, key, revoke: () => Promise.reject(new Error('The administrator keeps his grants')) },
+    administrator: { id: administratorId, key, revoke: () => Promise.reject(new Error('The administrator keeps his grants')) },
     application,
     operator,
     names,

@@ -15,15 +15,16 @@ interface Asked {
   readonly refusedInGraphql?: string;
 }
 
-type Targets = { readonly n: string; readonly c: string; readonly g: string; readonly r: string };
-const existing: Targets = { n: 'N1', c: 'C1', g: 'G1', r: 'R1' };
-const invented: Targets = { n: 'XN', c: 'XC', g: 'XG', r: 'XR' };
-const sibling: Targets = { n: 'N2', c: 'C2', g: 'GX', r: 'R2' };
+type Targets = Readonly<Record<'n' | 'c' | 'g' | 'r' | 'role' | 'binding' | 'principal' | 'key', string>>;
+const existing: Targets = { n: 'N1', c: 'C1', g: 'G1', r: 'R1', role: 'ROLE', binding: 'BINDING', principal: 'ADMINISTRATOR', key: 'KEY' };
+const invented: Targets = { n: 'XN', c: 'XC', g: 'XG', r: 'XR', role: 'XROLE', binding: 'XBINDING', principal: 'XPRINCIPAL', key: 'XKEY' };
+const sibling: Targets = { ...existing, n: 'N2', c: 'C2', g: 'GX', r: 'R2' };
 
-const asked = (names: Names, { n, c, g, r }: Targets): Readonly<Record<string, Asked>> => {
+const asked = (names: Names, { n, c, g, r, role, binding, principal, key }: Targets): Readonly<Record<string, Asked>> => {
   const [agent, revision, configuration] = [agentAt(names, g), revisionAt(names, r), configurationAt(names, c)];
   const N = names[n]!;
   const draft = { name: 'asked', configurationId: names[c]! };
+  const administer = 'installation:administer';
   return {
     getInstallation: { useCase: use.getInstallation(), refused: 'installation:read' },
     listNamespaces: { useCase: use.listNamespaces(), refused: undefined },
@@ -44,6 +45,17 @@ const asked = (names: Names, { n, c, g, r }: Targets): Readonly<Record<string, A
     listAgentRevisions: { useCase: use.listAgentRevisions(agent), refused: `agent:read=${g}` },
     getAgentRevision: { useCase: use.getAgentRevision(revision), refused: `agent_revision:read=${r}` },
     getAgentDeployment: { useCase: use.getAgentDeployment(revision), refused: `agent_revision:read=${r}` },
+    listRoles: { useCase: use.listRoles(N), refused: administer },
+    createRole: { useCase: use.createRole(N, { permissions: [{ action: 'read', resourceKind: 'agent' }] }), refused: administer },
+    getRole: { useCase: use.getRole(N, names[role]!), refused: administer },
+    deleteRole: { useCase: use.deleteRole(N, names[role]!), refused: administer },
+    listAccessBindings: { useCase: use.listAccessBindings(N), refused: administer },
+    createAccessBinding: { useCase: use.createAccessBinding(N, { subjectId: names[principal]!, roleId: names[role]!, resourceKind: 'agent', resourceId: names[g]! }), refused: administer },
+    getAccessBinding: { useCase: use.getAccessBinding(N, names[binding]!), refused: administer },
+    deleteAccessBinding: { useCase: use.deleteAccessBinding(N, names[binding]!), refused: administer },
+    createServicePrincipal: { useCase: use.createServicePrincipal(N), refused: administer },
+    issueServiceKey: { useCase: use.issueServiceKey({ servicePrincipalId: names[principal]!, name: 'asked' }), refused: administer },
+    revokeServiceKey: { useCase: use.revokeServiceKey(names[key]!), refused: administer },
   };
 };
 
@@ -77,7 +89,9 @@ describe('a principal without grants', () => {
     expect(answers[1]).toEqual(answers[0]);
   });
 
-  /** Every root field, by raw ids alone: the caller says nothing about places. */
+  const refusal = '{ ... on Refusal { __typename code message status details { path code } } }';
+
+  /** Every root field, by raw ids alone: the caller says nothing about places, but for policy, whose ids are found in one Namespace only. */
   const documents: Readonly<Record<string, readonly [document: string, name?: keyof Targets, typename?: string]>> = {
     agent: ['query($id: ID!) { agent(id: $id) { name } }', 'g'],
     agentRevision: ['query($id: ID!) { agentRevision(id: $id) { revision } }', 'r'],
@@ -106,6 +120,15 @@ describe('a principal without grants', () => {
         ] as const
       ).map(([field, name, more]) => [field, [`mutation($id: ID!) { ${field}(input: { id: $id${more} }) { ... on Refusal { __typename code message status details { path code } } } }`, name]]),
     ),
+    role: ['query($id: ID!, $namespaceId: ID) { role(id: $id, namespaceId: $namespaceId) { name } }', 'role'],
+    accessBinding: ['query($id: ID!, $namespaceId: ID) { accessBinding(id: $id, namespaceId: $namespaceId) { roleId } }', 'binding'],
+    createRole: [`mutation($id: ID!) { createRole(input: { namespaceId: $id, permissions: [{ action: "read", resourceKind: "agent" }] }) ${refusal} }`, 'n'],
+    createAccessBinding: [`mutation($id: ID!, $namespaceId: ID!) { createAccessBinding(input: { namespaceId: $namespaceId, subjectId: "spn_1", roleId: "role_1", resourceKind: agent, resourceId: $id }) ${refusal} }`, 'g'],
+    createServicePrincipal: [`mutation($id: ID!) { createServicePrincipal(input: { namespaceId: $id }) ${refusal} }`, 'n'],
+    deleteRole: [`mutation($id: ID!, $namespaceId: ID) { deleteRole(input: { id: $id, namespaceId: $namespaceId }) ${refusal} }`, 'role'],
+    deleteAccessBinding: [`mutation($id: ID!, $namespaceId: ID) { deleteAccessBinding(input: { id: $id, namespaceId: $namespaceId }) ${refusal} }`, 'binding'],
+    issueServiceKey: [`mutation($id: ID!) { issueServiceKey(input: { servicePrincipalId: $id, name: "a" }) ${refusal} }`, 'principal'],
+    revokeServiceKey: [`mutation($id: ID!) { revokeServiceKey(input: { keyId: $id }) ${refusal} }`, 'key'],
     deploymentChanged: ['subscription($id: ID!) { deploymentChanged(id: $id) { status } }', 'r'],
   };
 
@@ -116,7 +139,8 @@ describe('a principal without grants', () => {
     const { names, application } = fixture;
     const raw = name === undefined ? '' : names[targets[name]]!;
     const key = name === 'g' ? `${names['N1']}/${raw}` : raw;
-    const variables = name === undefined ? {} : { id: typename === undefined ? raw : Buffer.from(`${typename}:${key}`).toString('base64') };
+    const named = name === undefined ? {} : { id: typename === undefined ? raw : Buffer.from(`${typename}:${key}`).toString('base64') };
+    const variables = document.includes('$namespaceId') ? { ...named, namespaceId: names[targets.n] } : named;
     if (field === 'deploymentChanged') return subscribe(application.origin, document, variables);
     return sendGraphql(application.origin, { document, variables, at: [field] }, { 'x-api-key': stranger.key });
   };
@@ -227,9 +251,13 @@ describe('a principal with one exact grant', () => {
     }
   });
 
+  const ofPolicy = ['listRoles', 'createRole', 'getRole', 'deleteRole', 'listAccessBindings', 'createAccessBinding', 'getAccessBinding', 'deleteAccessBinding', 'createServicePrincipal', 'issueServiceKey', 'revokeServiceKey'];
+
   it('every route is among them, or needs more than one', () => {
     const reachedAlone = enough.flatMap(([, allowed]) => allowed);
-    expect(operationIds.filter((operationId) => !reachedAlone.includes(operationId)).toSorted()).toEqual(['createAgent', 'createConfiguration', 'deployAgent', 'listNamespaces', 'updateAgent']);
+    expect(operationIds.filter((operationId) => !reachedAlone.includes(operationId)).toSorted()).toEqual(
+      [...['createAgent', 'createConfiguration', 'deployAgent', 'listNamespaces', 'updateAgent'], ...ofPolicy].toSorted(),
+    );
   });
 
   it('the history of a Namespace takes audit:read there', async () => {

@@ -347,12 +347,14 @@ export type NodeByIdQueryVariables = Exact<{
 
 
 export type NodeByIdQuery = { node:
+    | { __typename: 'AccessBinding', id: string }
     | { __typename: 'Agent', id: string }
     | { __typename: 'AgentRevision', id: string }
     | { __typename: 'Configuration', id: string }
     | { __typename: 'Deployment', id: string }
     | { __typename: 'HistoryEvent', id: string }
     | { __typename: 'Namespace', id: string }
+    | { __typename: 'Role', id: string }
    | null };
 
 export type NodesByIdQueryVariables = Exact<{
@@ -361,12 +363,14 @@ export type NodesByIdQueryVariables = Exact<{
 
 
 export type NodesByIdQuery = { nodes: Array<
+    | { __typename: 'AccessBinding', id: string }
     | { __typename: 'Agent', id: string }
     | { __typename: 'AgentRevision', id: string }
     | { __typename: 'Configuration', id: string }
     | { __typename: 'Deployment', id: string }
     | { __typename: 'HistoryEvent', id: string }
     | { __typename: 'Namespace', id: string }
+    | { __typename: 'Role', id: string }
    | null> };
 
 export type HistoryQueryVariables = Exact<{

@@ -80,14 +80,15 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
     const driver = createFakeDriver();
     let watches = 0;
     const metrics = createMetrics();
+    const keys = createKeys(createKeyRows(pool));
     const signIn = signInParts(pool);
-    const services = createServices({ core, reads, compute: driver, diagnosing: () => driver, clock, signIn, installationId });
+    const services = createServices({ core, reads, compute: driver, diagnosing: () => driver, keys, clock, signIn, installationId });
     const handler = createGraphqlHandler({
       services,
       core,
       reads,
       metrics,
-      authenticate: createAuthenticate({ authorizer, keys: createKeys(createKeyRows(pool)), sessionRows: signIn.sessionRows, clock }),
+      authenticate: createAuthenticate({ authorizer, keys, sessionRows: signIn.sessionRows, clock }),
       log: createLogger({ level: 'warn', to: { write: (line) => void log.push(JSON.parse(line) as Record<string, unknown>) } }),
       settings: { mode },
       changes: {

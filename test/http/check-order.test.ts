@@ -25,6 +25,7 @@ const rows: readonly Row[] = [
   ['an id in upper case is malformed', { path: agents.toUpperCase().replace('/NAMESPACES/NS', '/namespaces/ns').replace('AGENTS', 'agents').replace('-4000', '-400A') }, 400, 'INVALID_REQUEST', malformed('namespaceId')],
   ['an id of another kind is malformed', { path: `/namespaces/${configurationId}` }, 400, 'INVALID_REQUEST', malformed('namespaceId')],
   ['a deployment id is named as such', { path: `${agent}/deployments/1` }, 400, 'INVALID_REQUEST', malformed('deploymentId')],
+  ['an opaque id that is too long is malformed', { path: `/namespaces/${namespaceId}/iam/roles/${'r'.repeat(201)}`, headers: { 'x-api-key': '-' } }, 400, 'INVALID_REQUEST', malformed('roleId')],
   ['forwarding headers beat a missing key', { headers: { ...forwarded, 'x-api-key': '-' } }, 403, 'FORBIDDEN', { message: 'Forwarding headers are accepted from trusted proxies only' }],
   ['a state-changing cookie without an origin beats its own verification', { method: 'POST', path: `${agent}/stop`, headers: cookieOnly }, 403, 'FORBIDDEN', { message: 'A trusted browser origin is required' }],
   ['a cookie never authenticates a read', { headers: cookieOnly }, 401, 'UNAUTHENTICATED'],

@@ -1,9 +1,9 @@
 /** What REST shows of a resource: which members, in which order, and what is left when saved settings cannot be read. (rest-contract 2.2, 2.7, 2.8, 3.1 to 3.3) */
 import { describe, expect, it } from 'vitest';
-import { agent, configuration, deployment, installation, namespace, revision, type Resource } from '../../src/http/rest/resources.ts';
+import { accessBinding, agent, configuration, deployment, installation, issuedServiceKey, namespace, revision, role, type Resource } from '../../src/http/rest/resources.ts';
 import { parse } from '../../src/kernel/parse.ts';
 import { agentId, configurationId, namespaceId, revisionId } from './edge.ts';
-import { agentView, configurationView, deploymentView, installationView, namespaceView, revisionView } from './views.ts';
+import { accessBindingView, agentView, configurationView, deploymentView, installationView, namespaceView, revisionView, roleView, serviceKeyView } from './views.ts';
 
 const unreadable = (field: string) => ({ unreadable: field });
 
@@ -18,6 +18,22 @@ describe('members and their order', () => {
   it('of an Installation', () => expect(members(installation, installationView)).toBe('id name createdAt'));
 
   it('of a Namespace', () => expect(members(namespace, namespaceView)).toBe('id name status createdAt'));
+
+  it('of a Role and its permissions', () => {
+    expect(members(role, roleView)).toBe('id namespaceId name permissions');
+    expect(members(role, { ...roleView, name: undefined })).toBe('id namespaceId permissions');
+    expect(JSON.stringify(role.present(roleView).permissions)).toBe('[{"action":"read","resourceKind":"agent"}]');
+  });
+
+  it('of a binding', () => {
+    expect(members(accessBinding, accessBindingView)).toBe('id namespaceId subjectKind subjectId roleId resourceKind resourceId');
+    expect(members(accessBinding, { ...accessBindingView, resourceKind: undefined, resourceId: undefined })).toBe('id namespaceId subjectKind subjectId roleId');
+  });
+
+  it('of an issued key', () => {
+    expect(members(issuedServiceKey, serviceKeyView)).toBe('id servicePrincipalId namespaceId name expiresAt key');
+    expect(members(issuedServiceKey, { ...serviceKeyView, namespaceId: undefined })).toBe('id servicePrincipalId name expiresAt key');
+  });
 
   it('of a Configuration', () => {
     expect(members(configuration, configurationView)).toBe('id namespaceId kind generation values secretBindings createdAt');

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { routes } from '../../src/http/rest/routes.ts';
 import { parse } from '../../src/kernel/parse.ts';
 import { exchange, type RawAnswer } from '../support/raw-http.ts';
-import { agentView, configurationView, deploymentView, diagnosticsView, installationView, namespaceView, revisionView } from './views.ts';
+import { accessBindingView, agentView, configurationView, deploymentView, diagnosticsView, installationView, namespaceView, revisionView, roleView, serviceKeyView } from './views.ts';
 import { agentId, configurationId, errorOf, namespaceId, person, revisionId, startEdge, type Edge, type RequestParts } from './edge.ts';
 
 const namespace = `/namespaces/${namespaceId}`;
@@ -14,6 +14,10 @@ const configurationPlace = { namespaceId, configurationId };
 const revisionPlace = { ...agentPlace, revisionId };
 const idempotencyKey = 'a-key-of-16-char';
 const newAgent = { name: 'Mara', configurationId };
+const iam = `${namespace}/iam`;
+const newRole = { permissions: [{ action: 'read', resourceKind: 'agent' }] };
+const newBinding = { subjectKind: 'identity', subjectId: 'spn_1', roleId: 'role_1', resourceKind: 'agent', resourceId: agentId };
+const newKey = { servicePrincipalId: 'spn_1', name: 'ci' };
 const document = { kind: 'agent', values: {} } as const;
 
 const json = (body: object, headers: Record<string, string> = {}) => ({ body: JSON.stringify(body), headers });
@@ -56,6 +60,17 @@ const rows: readonly Row[] = [
   { operationId: 'getAgentRevision', request: { path: `${agent}/revisions/${revisionId}` }, call: 'revisions.get', arguments: [revisionPlace], view: revisionView, status: 200 },
   { operationId: 'getAgentDeployment', request: { path: `${agent}/deployments/${revisionId}` }, call: 'revisions.deployment', arguments: [revisionPlace], view: deploymentView, status: 200 },
   { operationId: 'diagnoseAgentDeployment', request: { method: 'POST', path: `${agent}/deployments/${revisionId}/diagnostics`, headers: { 'content-length': '0' } }, call: 'revisions.diagnose', arguments: [revisionPlace], view: diagnosticsView, status: 200 },
+  { operationId: 'listRoles', request: { path: `${iam}/roles` }, call: 'iam.listRoles', arguments: [namespaceId], view: [roleView], status: 200 },
+  { operationId: 'createRole', request: { method: 'POST', path: `${iam}/roles`, ...json(newRole) }, call: 'iam.createRole', arguments: [namespaceId, newRole], view: roleView, status: 201 },
+  { operationId: 'getRole', request: { path: `${iam}/roles/any%20role` }, call: 'iam.getRole', arguments: [{ namespaceId, roleId: 'any role' }], view: roleView, status: 200 },
+  { operationId: 'deleteRole', request: { method: 'DELETE', path: `${iam}/roles/role_1` }, call: 'iam.deleteRole', arguments: [{ namespaceId, roleId: 'role_1' }], view: undefined, status: 204 },
+  { operationId: 'listAccessBindings', request: { path: `${iam}/access-bindings` }, call: 'iam.listAccessBindings', arguments: [namespaceId], view: [accessBindingView], status: 200 },
+  { operationId: 'createAccessBinding', request: { method: 'POST', path: `${iam}/access-bindings`, ...json(newBinding) }, call: 'iam.createAccessBinding', arguments: [namespaceId, newBinding], view: accessBindingView, status: 201 },
+  { operationId: 'getAccessBinding', request: { path: `${iam}/access-bindings/bnd_1` }, call: 'iam.getAccessBinding', arguments: [{ namespaceId, bindingId: 'bnd_1' }], view: accessBindingView, status: 200 },
+  { operationId: 'deleteAccessBinding', request: { method: 'DELETE', path: `${iam}/access-bindings/bnd_1` }, call: 'iam.deleteAccessBinding', arguments: [{ namespaceId, bindingId: 'bnd_1' }], view: undefined, status: 204 },
+  { operationId: 'createServicePrincipal', request: { method: 'POST', path: `${iam}/service-principals`, ...json({}) }, call: 'iam.createServicePrincipal', arguments: [namespaceId], view: { id: 'spn_1', namespaceId }, status: 201 },
+  { operationId: 'issueServiceKey', request: { method: 'POST', path: '/api/auth/service-keys', ...json(newKey) }, call: 'serviceKeys.issue', arguments: [newKey], view: serviceKeyView, status: 201 },
+  { operationId: 'revokeServiceKey', request: { method: 'DELETE', path: '/api/auth/service-keys/any' }, call: 'serviceKeys.revoke', arguments: ['any'], view: { id: 'any', revoked: true }, status: 200 },
   { operationId: 'signInWithPassword', request: { method: 'POST', path: '/api/auth/sign-in/email', ...json(credentials, { 'x-api-key': '-' }) }, call: 'signIn.signIn', arguments: [credentials], view: { token: 'a', lifetimeMs: 2_000 }, status: 200, cookie: `${cookieName}=a; Max-Age=2; Path=/; HttpOnly; SameSite=Lax; Secure` },
   { operationId: 'getSession', request: { path: '/api/auth/session' }, call: 'signIn.session', arguments: [], view: { sessionKey: 'a', user: { id: 'usr_1', email: 'a@b', name: 'A' } }, status: 200 },
   { operationId: 'signOut', request: { method: 'POST', path: '/api/auth/sign-out', headers: person }, call: 'signIn.signOut', arguments: [], view: undefined, status: 200, cookie: `${cookieName}=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax; Secure` },
@@ -141,6 +156,11 @@ describe('methods and paths', () => {
     [`${agent}/revisions/${revisionId}`, 'GET'],
     [`${agent}/deployments/${revisionId}`, 'GET'],
     [`${agent}/deployments/${revisionId}/diagnostics`, 'POST'],
+    [`${iam}/roles`, 'GET, POST'],
+    [`${iam}/roles/role_1`, 'GET, DELETE'],
+    [`${iam}/access-bindings`, 'GET, POST'],
+    [`${iam}/access-bindings/bnd_1`, 'GET, DELETE'],
+    [`${iam}/service-principals`, 'POST'],
     ['/namespaces/no-id', 'GET, DELETE'],
   ])('%s answers %s and refuses the rest before anything else', async (path, allow) => {
     await start();

@@ -2,6 +2,7 @@
 import type { AgentView } from '../../src/agent/view.ts';
 import type { RevisionView } from '../../src/agent-revision/view.ts';
 import type { ConfigurationView } from '../../src/configuration/view.ts';
+import type { AccessBindingView, IssuedServiceKey, RoleView } from '../../src/iam/view.ts';
 import { agentId, configurationId, installationId, namespaceId, revisionId } from './edge.ts';
 
 const createdAt = '2026-01-02T03:04:05.678Z';
@@ -67,3 +68,9 @@ export const deploymentView = {
   progress: null,
   cleanup: null,
 } as const;
+
+export const roleView: RoleView = { id: 'role_1', namespaceId, name: 'Readers', permissions: [{ resourceKind: 'agent', action: 'read' }] };
+
+export const accessBindingView: AccessBindingView = { id: 'bnd_1', namespaceId, subjectKind: 'identity', subjectId: 'spn_7', roleId: 'role_1', resourceKind: 'agent', resourceId: agentId };
+
+export const serviceKeyView: IssuedServiceKey = { id: 'key_1', servicePrincipalId: 'spn_7', namespaceId, name: 'ci', expiresAt: createdAt, key: 'exk.key_1.text' };

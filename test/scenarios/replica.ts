@@ -1,16 +1,22 @@
-/** A second replica's services over the database of a running application, whose appends a test may hold up. */
+/** A second replica's services over the database of a running application, whose appends a test may hold up or refuse. */
 import { createReads } from '../../projections/index.ts';
 import { iam } from '../../src/aggregates.ts';
 import { createAuditLog } from '../../src/audit/audit-log.ts';
 import { createProcessDriver } from '../../src/compute/process/process-driver.ts';
-import type { EventStore } from '../../src/event-store/event-store.ts';
+import { StoreUnavailable, type EventStore } from '../../src/event-store/event-store.ts';
 import { createPostgresEventStore } from '../../src/event-store/postgres.ts';
+import { createGraphqlHandler } from '../../src/http/graphql.ts';
+import { createHttpServer } from '../../src/http/server.ts';
+import { createAuthenticate } from '../../src/iam/authenticate.ts';
 import { createAuthorizer } from '../../src/iam/authorizer.ts';
 import type { Caller } from '../../src/iam/caller.ts';
+import { createKeys } from '../../src/iam/keys.ts';
 import { createDatabaseClock } from '../../src/postgres/clock.ts';
-import { createInstallationRow } from '../../src/postgres/private-rows.ts';
+import { createInstallationRow, createKeyRows } from '../../src/postgres/private-rows.ts';
 import { createStreams } from '../../src/runtime/streams.ts';
 import { createServices } from '../../src/services.ts';
+import { createLogger } from '../../src/telemetry/logger.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { TestApplication } from '../support/app.ts';
 import { signInParts } from '../support/sign-in.ts';
 
@@ -28,6 +34,8 @@ export const openReplica = async ({ database, dataDir }: TestApplication, name =
   const prefix = `${await createInstallationRow(pool).id()}.`;
   const holds: { readonly type: string; readonly reach: () => void; readonly released: Promise<void> }[] = [];
 
+  let failing: string | undefined;
+
   const slow: EventStore = {
     ...store,
     append: async (stream, revision, events) => {
@@ -37,6 +45,7 @@ export const openReplica = async ({ database, dataDir }: TestApplication, name =
         hold.reach();
         await hold.released;
       }
+      if (events.some(({ type }) => type === failing)) throw new StoreUnavailable('Refused by a test');
       return store.append(stream, revision, events);
     },
   };
@@ -47,13 +56,18 @@ export const openReplica = async ({ database, dataDir }: TestApplication, name =
   const installation = state.installation!;
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   const compute = createProcessDriver({ root: `${dataDir}/${name}`, log });
+  const keys = createKeys(createKeyRows(pool));
+  const core = { streams, authorizer, audit, waitFor: () => Promise.resolve() };
+  const reads = createReads(pool);
+  const signIn = signInParts(pool);
   const services = createServices({
-    core: { streams, authorizer, audit, waitFor: () => Promise.resolve() },
-    reads: createReads(pool),
+    core,
+    reads,
     compute,
     diagnosing: () => compute,
+    keys,
     clock,
-    signIn: signInParts(pool),
+    signIn,
     installationId: installation.installationId,
   });
   const { servicePrincipalId } = installation.serviceKey;
@@ -69,6 +83,26 @@ export const openReplica = async ({ database, dataDir }: TestApplication, name =
       arrivedAt: performance.now(),
       requestId: 'req_of-the-slow-replica',
     }),
+    /** Serves both edges on a free port. */
+    serve: async (): Promise<{ readonly origin: string; close(): Promise<void> }> => {
+      const authenticate = createAuthenticate({ authorizer, keys, sessionRows: signIn.sessionRows, clock });
+      const silent = createLogger({ level: 'silent' });
+      const metrics = createMetrics();
+      const graphql = createGraphqlHandler({ services, core, reads, authenticate, metrics, log: silent, settings: { mode: 'production' }, changes: { subscribe: () => () => {} } });
+      const health = { stalled: () => [], readiness: async () => ({ ready: true, degraded: [] }) };
+      const settings = { mode: 'production', trustedOrigins: [], trustedProxies: [] } as const;
+      const server = createHttpServer({ services, authenticate, health, metrics, log: silent, graphql, settings });
+      return { origin: await server.listen('127.0.0.1', 0), close: () => server.close(0) };
+    },
+    /** While something is done, the store refuses every append that carries an event of this type. */
+    failing: async <T>(type: string, act: () => Promise<T>): Promise<T> => {
+      failing = type;
+      try {
+        return await act();
+      } finally {
+        failing = undefined;
+      }
+    },
     /** Holds up the next append that carries an event of this type. */
     holdNext: (type: string): Held => {
       const reached = Promise.withResolvers<void>();

@@ -38,6 +38,10 @@ const agentFields =
 const revisionFields =
   '{ id: revisionId namespaceId agentId revision backendId configurationId configurationGeneration configuration harness { id version mode } compute { id implementation } harnessAuth credentialSources { sourceId } createdAt }';
 const deploymentFields = '{ deploymentId namespaceId agentId status error { code message } warnings { code pluginId } progress { nextAttemptAt lastAttempt { code } } cleanup { status } }';
+const roleFields = '{ id: roleId namespaceId name permissions { action resourceKind } }';
+const accessBindingFields = '{ id: bindingId namespaceId subjectKind subjectId roleId resourceKind resourceId }';
+const servicePrincipalFields = '{ id: servicePrincipalId namespaceId }';
+const serviceKeyFields = '{ id: keyId servicePrincipalId namespaceId name expiresAt key }';
 const refusal = '... on Refusal { code message status requestId details { path code } }';
 
 const both = (action: string): UseCase['action'] => ({ REST: `openclaw.${action}`, GraphQL: `openclaw.${action}` });
@@ -178,6 +182,62 @@ export const useCases = {
     action: both('agent_deployments.read'),
     rest: { method: 'GET', path: `${pathOf.agent(place)}/deployments/${place.revisionId}` },
     graphql: revisionQuery('deployment', place, deploymentFields),
+  }),
+
+  listRoles: (namespaceId: string): UseCase => ({
+    action: { REST: 'openclaw.iam.roles.list', GraphQL: 'openclaw.namespaces.read' },
+    rest: { method: 'GET', path: `/namespaces/${namespaceId}/iam/roles` },
+    graphql: { ...query('namespace', '$id: ID!', 'id: $id', `{ roles { nodes ${roleFields} } }`, { id: namespaceId }), at: ['namespace', 'roles', 'nodes'] },
+  }),
+  createRole: (namespaceId: string, input: object): UseCase => ({
+    action: both('iam.roles.create'),
+    rest: { method: 'POST', path: `/namespaces/${namespaceId}/iam/roles`, body: input },
+    graphql: mutation('createRole', { namespaceId, ...input }, 'role', roleFields),
+  }),
+  getRole: (namespaceId: string, id: string): UseCase => ({
+    action: both('iam.roles.read'),
+    rest: { method: 'GET', path: `/namespaces/${namespaceId}/iam/roles/${id}` },
+    graphql: query('role', '$id: ID!, $namespaceId: ID', 'id: $id, namespaceId: $namespaceId', roleFields, { id, namespaceId }),
+  }),
+  deleteRole: (namespaceId: string, id: string): UseCase => ({
+    action: both('iam.roles.delete'),
+    rest: { method: 'DELETE', path: `/namespaces/${namespaceId}/iam/roles/${id}` },
+    graphql: mutation('deleteRole', { id, namespaceId }, 'roleId', ''),
+  }),
+  listAccessBindings: (namespaceId: string): UseCase => ({
+    action: { REST: 'openclaw.iam.access_bindings.list', GraphQL: 'openclaw.namespaces.read' },
+    rest: { method: 'GET', path: `/namespaces/${namespaceId}/iam/access-bindings` },
+    graphql: { ...query('namespace', '$id: ID!', 'id: $id', `{ accessBindings { nodes ${accessBindingFields} } }`, { id: namespaceId }), at: ['namespace', 'accessBindings', 'nodes'] },
+  }),
+  createAccessBinding: (namespaceId: string, input: object): UseCase => ({
+    action: both('iam.access_bindings.create'),
+    rest: { method: 'POST', path: `/namespaces/${namespaceId}/iam/access-bindings`, body: { subjectKind: 'identity', ...input } },
+    graphql: mutation('createAccessBinding', { namespaceId, ...input }, 'accessBinding', accessBindingFields),
+  }),
+  getAccessBinding: (namespaceId: string, id: string): UseCase => ({
+    action: both('iam.access_bindings.read'),
+    rest: { method: 'GET', path: `/namespaces/${namespaceId}/iam/access-bindings/${id}` },
+    graphql: query('accessBinding', '$id: ID!, $namespaceId: ID', 'id: $id, namespaceId: $namespaceId', accessBindingFields, { id, namespaceId }),
+  }),
+  deleteAccessBinding: (namespaceId: string, id: string): UseCase => ({
+    action: both('iam.access_bindings.delete'),
+    rest: { method: 'DELETE', path: `/namespaces/${namespaceId}/iam/access-bindings/${id}` },
+    graphql: mutation('deleteAccessBinding', { id, namespaceId }, 'bindingId', ''),
+  }),
+  createServicePrincipal: (namespaceId: string): UseCase => ({
+    action: both('iam.service_principals.create'),
+    rest: { method: 'POST', path: `/namespaces/${namespaceId}/iam/service-principals`, body: {} },
+    graphql: mutation('createServicePrincipal', { namespaceId }, 'servicePrincipal', servicePrincipalFields),
+  }),
+  issueServiceKey: (input: object): UseCase => ({
+    action: both('auth.service-keys.create'),
+    rest: { method: 'POST', path: '/api/auth/service-keys', body: input },
+    graphql: mutation('issueServiceKey', input, 'serviceKey', serviceKeyFields),
+  }),
+  revokeServiceKey: (keyId: string): UseCase => ({
+    action: both('auth.service-keys.revoke'),
+    rest: { method: 'DELETE', path: `/api/auth/service-keys/${keyId}` },
+    graphql: mutation('revokeServiceKey', { keyId }, 'keyId', ''),
   }),
 };
 

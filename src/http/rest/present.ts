@@ -1,12 +1,13 @@
 /**
  * What a REST client sees of each resource. Members stand in one documented order on every answer, and the
  * members of free maps in the order of their names, because clients compare serialized text.
- * (rest-contract 2.2, 2.7, 2.8, 3.1 to 3.3; client-expectations CX-19 and CX-33)
+ * (rest-contract 2.2, 2.7, 2.8, 3.1 to 3.3, 3.9, 3.10; client-expectations CX-19 and CX-33)
  */
 import type { AgentView } from '../../agent/view.ts';
 import type { RevisionService } from '../../agent-revision/service.ts';
 import type { RevisionView } from '../../agent-revision/view.ts';
 import type { ConfigurationView } from '../../configuration/view.ts';
+import type { AccessBindingView, IssuedServiceKey, RoleView, ServicePrincipalView } from '../../iam/view.ts';
 import type { InstallationView } from '../../installation/view.ts';
 import { isUnreadable, type Unreadable } from '../../kernel/codec.ts';
 import type { NamespaceView } from '../../namespace/view.ts';
@@ -107,4 +108,31 @@ export const presentDeployment = ({ deploymentId, namespaceId, agentId, status, 
   warnings: warnings.map(({ code, pluginId }) => ({ code, pluginId })),
   progress,
   cleanup,
+});
+
+export const presentRole = ({ id, namespaceId, name, permissions }: RoleView) => ({
+  id,
+  namespaceId,
+  ...(name !== undefined && { name }),
+  permissions: permissions.map(({ action, resourceKind }) => ({ action, resourceKind })),
+});
+
+export const presentAccessBinding = ({ id, namespaceId, subjectKind, subjectId, roleId, resourceKind, resourceId }: AccessBindingView) => ({
+  id,
+  namespaceId,
+  subjectKind,
+  subjectId,
+  roleId,
+  ...(resourceKind !== undefined && { resourceKind, resourceId }),
+});
+
+export const presentServicePrincipal = ({ id, namespaceId }: ServicePrincipalView) => ({ id, namespaceId });
+
+export const presentServiceKey = ({ id, servicePrincipalId, namespaceId, name, expiresAt, key }: IssuedServiceKey) => ({
+  id,
+  servicePrincipalId,
+  ...(namespaceId !== undefined && { namespaceId }),
+  name,
+  expiresAt,
+  key,
 });

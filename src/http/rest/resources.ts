@@ -4,7 +4,21 @@ import { createAgentInput } from '../../agent/input.ts';
 import { diagnosticChecks, type Diagnostics } from '../../deployment/diagnose.ts';
 import { createConfigurationInput } from '../../configuration/input.ts';
 import { idPattern, type Prefix } from '../../kernel/ids.ts';
-import { presentAgent, presentConfiguration, presentDeployment, presentInstallation, presentNamespace, presentRevision } from './present.ts';
+import { createRoleInput } from '../../iam/input.ts';
+import type { RevokedServiceKey } from '../../iam/view.ts';
+import { opaqueId } from '../../kernel/text.ts';
+import {
+  presentAccessBinding,
+  presentAgent,
+  presentConfiguration,
+  presentDeployment,
+  presentInstallation,
+  presentNamespace,
+  presentRevision,
+  presentRole,
+  presentServiceKey,
+  presentServicePrincipal,
+} from './present.ts';
 
 export interface Resource<View> {
   readonly schema: TSchema;
@@ -19,7 +33,6 @@ const timestamp = Type.String({ pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[
 const nullable = <S extends TSchema>(schema: S) => Type.Union([schema, Type.Null()]);
 const oneOf = <const T extends readonly string[]>(...values: T) => Type.Union(values.map((value) => Type.Literal(value)));
 const code = Type.String({ minLength: 1, maxLength: 64 });
-const opaque = Type.String({ minLength: 1, maxLength: 200 });
 
 const { name, backendId, harnessAuth, credentialSources, plugins, pluginApprovers } = createAgentInput.properties;
 const { values, secretBindings } = createConfigurationInput.properties;
@@ -61,7 +74,7 @@ export const configuration = {
   version: ({ generation }: { readonly generation: number }) => generation,
 };
 
-const agentDraft = { id: id('agt'), namespaceId: id('ns'), name, servicePrincipalId: opaque, configurationId: id('cfg'), backendId: nullable(backendId.anyOf[0]) };
+const agentDraft = { id: id('agt'), namespaceId: id('ns'), name, servicePrincipalId: opaqueId, configurationId: id('cfg'), backendId: nullable(backendId.anyOf[0]) };
 const agentState = {
   desiredRuntimeState: oneOf('running', 'stopped'),
   activeRevisionId: Type.Optional(id('rev')),
@@ -146,6 +159,45 @@ export const diagnostics = {
     observedAt,
     checks: checks.map(({ component, check, state, checkedAt, code }) => ({ component, check, state, checkedAt, ...(code !== undefined && { code }) })),
   }),
+};
+
+export const role = {
+  schema: Type.Object({ id: opaqueId, namespaceId: id('ns'), name: createRoleInput.properties.name, permissions: Type.Array(Type.Object({ action: Type.String(), resourceKind: Type.String() }, closed)) }, { ...closed, title: 'Role' }),
+  present: presentRole,
+};
+
+export const accessBinding = {
+  schema: Type.Object(
+    {
+      id: opaqueId,
+      namespaceId: id('ns'),
+      subjectKind: oneOf('identity', 'group'),
+      subjectId: opaqueId,
+      roleId: opaqueId,
+      resourceKind: Type.Optional(Type.String()),
+      resourceId: Type.Optional(opaqueId),
+    },
+    { ...closed, title: 'AccessBinding' },
+  ),
+  present: presentAccessBinding,
+};
+
+export const servicePrincipal = {
+  schema: Type.Object({ id: opaqueId, namespaceId: id('ns') }, { ...closed, title: 'ServicePrincipal' }),
+  present: presentServicePrincipal,
+};
+
+export const issuedServiceKey = {
+  schema: Type.Object(
+    { id: opaqueId, servicePrincipalId: opaqueId, namespaceId: Type.Optional(id('ns')), name: Type.String(), expiresAt: timestamp, key: Type.String() },
+    { ...closed, title: 'IssuedServiceKey' },
+  ),
+  present: presentServiceKey,
+};
+
+export const revokedServiceKey = {
+  schema: Type.Object({ id: opaqueId, revoked: Type.Literal(true) }, { ...closed, title: 'RevokedServiceKey' }),
+  present: ({ id, revoked }: RevokedServiceKey) => ({ id, revoked }),
 };
 
 export const listOf = <View>({ schema, present }: Resource<View>): Resource<readonly View[]> => ({ schema: Type.Array(schema), present: (views) => views.map(present) });

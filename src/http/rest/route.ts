@@ -1,7 +1,7 @@
 /** A REST route as data: the one description that the server, its table of methods and the OpenAPI document are made of. */
 import type { Static, TSchema } from 'typebox';
 import type { Caller, Visitor } from '../../iam/caller.ts';
-import { idPattern, type Prefix } from '../../kernel/ids.ts';
+import { idPattern, opaquePattern, type Prefix } from '../../kernel/ids.ts';
 import type { Services } from '../../services.ts';
 import type { SessionCookie } from '../session-cookie.ts';
 import type { OriginRule } from '../transport.ts';
@@ -18,7 +18,7 @@ export interface RoutePermission {
   readonly action: string;
   readonly resourceKind: string;
   readonly scope: 'requested' | 'installation' | 'namespace' | 'each_returned' | 'request_body';
-  readonly condition?: 'existing_namespace' | 'bound_secret' | 'associated_service_account' | 'missing_runtime_credentials';
+  readonly condition?: 'existing_namespace' | 'bound_secret' | 'associated_service_account' | 'missing_runtime_credentials' | 'iam_binding_target';
 }
 
 /** Who may call: anybody, whoever stands behind it; a session or a service key; or a session alone, where a key is refused before all else. */
@@ -79,8 +79,6 @@ export const defaultBodyLimit = 65_536;
 /** Bytes the largest body of any route may have: an Agent with its initial workspace files. */
 export const largestBodyLimit = 458_752;
 
-/** Ids of policy and of accounts are what others made them. (rest-contract 1.4) */
-const opaque = '^[^\\u0000-\\u001f\\u007f]{1,200}$';
 const prefixes: Readonly<Record<string, Prefix | undefined>> = { namespaceId: 'ns', configurationId: 'cfg', agentId: 'agt', revisionId: 'rev', deploymentId: 'rev' };
 const opaqueNames = new Set(['userId', 'methodId', 'roleId', 'bindingId', 'keyId', 'servicePrincipalId']);
 
@@ -89,5 +87,5 @@ export const parametersOf = (path: string): readonly { readonly name: string; re
   [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => {
     const prefix = prefixes[name];
     if (prefix === undefined && !opaqueNames.has(name)) throw new Error(`Path parameter ${name} of ${path} names no kind of id`);
-    return { name, prefix, pattern: prefix === undefined ? opaque : idPattern(prefix) };
+    return { name, prefix, pattern: prefix === undefined ? opaquePattern : idPattern(prefix) };
   });

@@ -1,13 +1,15 @@
-/** All REST routes, in the order of the contract; the methods of a path stand in this order in `Allow`. (rest-contract 2.1, 3.1 to 3.3) */
+/** All REST routes, in the order of the contract; the methods of a path stand in this order in `Allow`. (rest-contract 2.1, 3.1 to 3.3, 3.9, 3.10) */
 import { accountRoutes } from './accounts.ts';
 import { agentRoutes } from './agents.ts';
 import { configurationRoutes } from './configurations.ts';
 import { deploymentRoutes } from './deployments.ts';
+import { iamRoutes } from './iam.ts';
 import { installationRoutes } from './installation.ts';
 import { namespaceRoutes } from './namespaces.ts';
 import { revisionRoutes } from './revisions.ts';
 import { signInRoutes } from './sign-in.ts';
 import type { Route } from './route.ts';
+import { serviceKeyRoutes } from './service-keys.ts';
 
 export const routes: readonly Route[] = [
   ...installationRoutes,
@@ -16,6 +18,8 @@ export const routes: readonly Route[] = [
   ...agentRoutes,
   ...revisionRoutes,
   ...deploymentRoutes,
+  ...iamRoutes,
+  ...serviceKeyRoutes,
   ...signInRoutes,
   ...accountRoutes,
 ];

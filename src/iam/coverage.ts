@@ -1,0 +1,32 @@
+/** Whether one identity holds all that another may do: who hands out its keys would otherwise gain what he was never granted. (iam-auth-audit 2.4) */
+import type { Permission } from './messages.ts';
+import { bindingsOf, type Policy } from './policy.ts';
+
+/** One permission and how far it reaches: undefined is everywhere. */
+interface Reach {
+  readonly permission: Permission;
+  readonly namespaceId: string | undefined;
+  readonly resource: { readonly kind: string; readonly id: string } | undefined;
+}
+
+/** What the bindings of an identity and of its Groups convey; an exact one conveys only the permissions of its target's kind. */
+const reachesOf = (policy: Policy, identityId: string): readonly Reach[] => {
+  const home = policy.identities.get(identityId)?.namespaceId;
+  return bindingsOf(policy, identityId).flatMap(({ roleId, namespaceId = home, resourceKind, resourceId }) => {
+    const resource = resourceKind === undefined || resourceId === undefined ? undefined : { kind: resourceKind, id: resourceId };
+    const conveyed = policy.roles.get(roleId)?.permissions.filter((permission) => resource === undefined || permission.resourceKind === resource.kind) ?? [];
+    return conveyed.map((permission) => ({ permission, namespaceId, resource }));
+  });
+};
+
+const includes = (wide: Reach, narrow: Reach): boolean =>
+  wide.permission.action === narrow.permission.action &&
+  wide.permission.resourceKind === narrow.permission.resourceKind &&
+  (wide.namespaceId === undefined || wide.namespaceId === narrow.namespaceId) &&
+  (wide.resource === undefined || (wide.resource.kind === narrow.resource?.kind && wide.resource.id === narrow.resource.id));
+
+/** Every grant of the other at the same or a broader scope; Restrictions do not count. */
+export const covers = (policy: Policy, identityId: string, otherId: string): boolean => {
+  const own = reachesOf(policy, identityId);
+  return reachesOf(policy, otherId).every((needed) => own.some((held) => includes(held, needed)));
+};

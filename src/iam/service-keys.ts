@@ -1,0 +1,110 @@
+/** The use cases of service keys: who may administer the Installation, and holds all that the key's principal may do, issues and revokes them. (iam-auth-audit 1.6, rest-contract 3.10) */
+import type { Core } from '../core.ts';
+import { Refusal } from '../kernel/errors.ts';
+import { timestamp, type Clock } from '../runtime/clock.ts';
+import { forbidden, ref, type Operation, type Permission } from './authorizer.ts';
+import type { Caller } from './caller.ts';
+import { createChangePolicy } from './change.ts';
+import { covers } from './coverage.ts';
+import { iamDecider, type IamCommand } from './iam.ts';
+import { defaultKeyLifetime, type IssueServiceKeyInput } from './input.ts';
+import { newKey, type Keys } from './keys.ts';
+import type { ServiceKey } from './messages.ts';
+import type { Policy } from './policy.ts';
+import { issuedServiceKey, type IssuedServiceKey, type RevokedServiceKey } from './view.ts';
+
+export interface ServiceKeyService {
+  /** @throws Refusal INVALID_REQUEST for a principal that no key can be issued for, FORBIDDEN while the caller does not cover it */
+  issue(caller: Caller, input: IssueServiceKeyInput): Promise<IssuedServiceKey>;
+  /** @throws Refusal NOT_FOUND, or FORBIDDEN while the caller does not cover the key's principal */
+  revoke(caller: Caller, keyId: string): Promise<RevokedServiceKey>;
+}
+
+/** The caller holds less than the principal whose key it is. */
+class GrantsNotCovered extends Refusal {}
+
+const notCovered = (): GrantsNotCovered => new GrantsNotCovered('FORBIDDEN', forbidden().message);
+
+export const createServiceKeyService = ({
+  core,
+  keys,
+  clock,
+  installationId,
+}: {
+  readonly core: Core;
+  readonly keys: Pick<Keys, 'insert' | 'erase'>;
+  readonly clock: Clock;
+  readonly installationId: string;
+}): ServiceKeyService => {
+  const { authorizer } = core;
+  const changePolicy = createChangePolicy(core);
+  const installation = ref.installation(installationId);
+  const permissions: readonly Permission[] = [['administer', installation]];
+  const operation = (verb: string): Operation => ({ action: `openclaw.auth.service-keys.${verb}`, resource: installation });
+
+  const admit = async (caller: Caller, verb: string) => {
+    const { state: policy } = await authorizer.current(caller.arrivedAt);
+    if (policy.installation === null) throw new Refusal('RESOURCE_CONFLICT', 'The Installation does not exist yet');
+    const asked = { caller, operation: operation(verb), permissions };
+    return { policy, asked: { ...asked, grant: await authorizer.require(caller, asked.operation, permissions) } };
+  };
+
+  /** What policy says of a key, unless its principal may do more than the caller. */
+  const decideCovered = (caller: Caller, { servicePrincipalId }: ServiceKey, command: IamCommand) => (policy: Policy) => {
+    const decision = iamDecider.decide(policy, command);
+    return decision instanceof Refusal || covers(policy, caller.actor.principalId, servicePrincipalId) ? decision : notCovered();
+  };
+
+  /** The same refusal, recorded when it is for want of coverage. */
+  const recorded = async (refusal: unknown, caller: Caller, verb: string, { servicePrincipalId }: ServiceKey): Promise<unknown> =>
+    refusal instanceof GrantsNotCovered
+      ? authorizer.denied(caller, operation(verb), permissions[0]!, refusal, { servicePrincipalId }, 'SERVICE_PRINCIPAL_GRANTS_NOT_COVERED')
+      : refusal;
+
+  const about = ({ keyId, servicePrincipalId, namespaceId }: ServiceKey) => ({
+    resource: namespaceId === undefined ? installation : ref.namespace(namespaceId),
+    details: { keyId, servicePrincipalId },
+  });
+
+  return {
+    issue: async (caller, { servicePrincipalId, namespaceId, name, expiresIn = defaultKeyLifetime }) => {
+      const { policy, asked } = await admit(caller, 'create');
+      const { keyId, text, secretHash } = newKey();
+      const key: ServiceKey = { keyId, servicePrincipalId, name, expiresAt: timestamp(clock.now() + expiresIn * 1_000), ...(namespaceId !== undefined && { namespaceId }) };
+      const decide = decideCovered(caller, key, { type: 'IssueServiceKey', key });
+      const decision = decide(policy);
+      if (decision instanceof Refusal) throw await recorded(decision, caller, 'create', key);
+      const { resource, details } = about(key);
+      await keys.insert(keyId, servicePrincipalId, secretHash);
+      try {
+        await changePolicy({ ...asked, decide, about: { resource, details: { ...details, expiresAt: key.expiresAt } } });
+      } catch (refusal) {
+        await keys.erase(keyId).catch(() => undefined); // without its event the row counts for nothing
+        throw await recorded(refusal, caller, 'create', key);
+      }
+      return issuedServiceKey(key, text);
+    },
+
+    revoke: async (caller, keyId) => {
+      const { policy, asked } = await admit(caller, 'revoke');
+      const key = policy.keys.get(keyId);
+      if (key === undefined) throw new Refusal('NOT_FOUND', 'The service key was not found');
+      const decide = decideCovered(caller, key, { type: 'RevokeServiceKey', keyId });
+      let isDecided = false;
+      const decideTelling = (tail: Policy) => {
+        const decision = decide(tail);
+        isDecided = !(decision instanceof Refusal);
+        return decision;
+      };
+      try {
+        await changePolicy({ ...asked, decide: decideTelling, about: about(key) });
+      } catch (refusal) {
+        throw await recorded(refusal, caller, 'revoke', key);
+      } finally {
+        // Of no use from here, whether its revocation could be recorded or not.
+        if (isDecided) await keys.erase(keyId).catch(() => undefined);
+      }
+      return { id: keyId, revoked: true };
+    },
+  };
+};
