@@ -153,6 +153,12 @@ export const judgeAnswer = (request: FuzzRequest, answer: FuzzAnswer): Verdict =
   return judgeRest(request, answer);
 };
 
+/** Whether a refusal is recorded as a denial. */
+const isDenial = ({ code, message }: Shown): boolean => (code === 'FORBIDDEN' ? !ofTheWay.test(message) : message === 'Email and password do not belong together');
+
+/** What is written before a change and binds nobody without it: a refusal that only the change itself meets finds it written. */
+const intents: ReadonlySet<string> = new Set(['ResourceAdmitted', 'ServicePrincipalCreated', 'AgentRevisionSnapshotted']);
+
 /** Refusals of the way a request came by, which are nobody's denial. */
 const ofTheWay = /^(?:Forwarding headers|In development mode|A trusted browser origin)/;
 
@@ -161,8 +167,9 @@ export const judgeEvents = ({ method, target }: FuzzRequest, { refusals, succeed
   const types = events.map(({ type }) => type);
   const denials = events.filter(({ metadata: { audit } }) => audit?.kind === 'authorization_denial');
   const failures = events.filter(({ type }) => type === 'CommandFailed');
-  const changes = events.length - denials.length - failures.length;
-  const denied = refusals.filter(({ code, message }) => code === 'FORBIDDEN' && !ofTheWay.test(message)).length;
+  const late = refusals.some(({ status }) => status === 409);
+  const changes = events.filter((event) => !denials.includes(event) && !failures.includes(event) && !(late && intents.has(event.type))).length;
+  const denied = refusals.filter(isDenial).length;
   const unready = refusals.filter(({ code }) => code === 'NAMESPACE_NOT_READY').length;
   const faults: string[] = [];
   if (isGraphql(target)) {

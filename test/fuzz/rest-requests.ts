@@ -114,11 +114,11 @@ const bodyOf = (random: Random, { body, method }: Route, world: World): Buffer |
   return Buffer.from(JSON.stringify(random.chance(0.35) ? spoiled(random, value) : value) ?? '');
 };
 
-/** Guesses of passwords wait longer and longer, so no public route is among them. */
-const known = routes.filter(({ access }) => access !== 'public');
+/** A guessed password costs as much work as a right one, so guesses are few. */
+const [guesses, others] = [routes.filter(({ origin }) => origin === 'sign-in'), routes.filter(({ origin }) => origin !== 'sign-in')];
 
 export const restRequest = (random: Random, world: World): FuzzRequest => {
-  const route = random.pick(known);
+  const route = random.pick(random.chance(0.004) ? guesses : others);
   const body = bodyOf(random, route, world);
   const target = random.chance(0.05) ? random.pick(otherPaths) : pathOf(random, route, world) + (random.chance(0.02) ? '/' : '');
   return {

@@ -19,7 +19,7 @@ const junkValues: readonly unknown[] = [null, true, false, 0, -1, 1.5, 2 ** 53, 
 const junk = (random: Random): unknown => (random.chance(0.5) ? random.pick(junkTexts) : random.pick(junkValues));
 
 /** Names come from a small set, so that most creations end as conflicts and the world stays small. */
-const texts: readonly string[] = ['agent', 'a', 'b', 'triage', 'Mara', 'name', 'search@1', 'slack', 'a-b', 'https://example.org', 'a@example.org', '0'.repeat(64), 'an idempotency key', 'another idempotency key', 'correct horse battery', 'AGENTS.md', 'MY_TOKEN', 'é', '7'];
+const texts: readonly string[] = ['agent', 'a', 'b', 'triage', 'Mara', 'name', 'search@1', 'slack', 'a-b', 'https://example.org', 'a@example.org', 'b@example.org', 'c@example.org', 'd@example.org', '0'.repeat(64), 'an idempotency key', 'another idempotency key', 'correct horse battery', 'AGENTS.md', 'MY_TOKEN', 'é', '7'];
 
 const fitting = new Map<string, readonly string[]>();
 

@@ -1,4 +1,7 @@
 /** What the random requests are about: one application, credentials of every kind, and ids of things that exist in several states. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { cookieOf } from '../support/sign-in.ts';
 import { openOperator, permissionOf, type TestOperator, type TestPrincipal } from '../support/principals.ts';
 import { startTestApplication, type TestApplication } from '../support/app.ts';
 import { send, useCases as use, type UseCase } from '../support/use-cases.ts';
@@ -53,6 +56,16 @@ export const createWorld = async (): Promise<World> => {
     return id;
   };
 
+  const { email, password } = JSON.parse(await readFile(join(application.dataDir, 'admin.json'), 'utf8')) as { email: string; password: string };
+  const signIn = async (): Promise<string> => {
+    const response = await fetch(`${origin}/api/auth/sign-in/email`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ email, password }) });
+    return cookieOf(response.headers);
+  };
+  const page = { origin: 'https://console.example' };
+  const person = { name: 'the administrator in person', headers: { ...page, cookie: '' } };
+  const leftover = { ...page, cookie: await signIn() };
+  await fetch(`${origin}/api/auth/sign-out`, { method: 'POST', headers: leftover });
+
   let renewals = 0;
   const renew = async (): Promise<void> => {
     const number = ++renewals;
@@ -66,6 +79,7 @@ export const createWorld = async (): Promise<World> => {
     await did(use.stopAgent({ namespaceId, agentId: stopped }));
     await did(use.deployAgent({ namespaceId, agentId: deployed }));
     learn(namespaceId);
+    person.headers.cookie = await signIn();
   };
   await renew();
 
@@ -96,11 +110,12 @@ export const createWorld = async (): Promise<World> => {
         { name: 'a bearer beside a key', headers: { authorization: 'Bearer x', 'x-api-key': key } },
         { name: 'a cookie', headers: { cookie: 'openclaw_occ.session_token=lobster' } },
         { name: 'a cookie of the page', headers: { cookie: 'openclaw_occ.session_token=lobster', origin: 'https://console.example', 'sec-fetch-site': 'same-origin' } },
+        { name: 'a session that was ended', headers: leftover },
         { name: 'a CLI session', headers: { 'x-occ-cli-session': 'occcli_lobster' } },
       ],
       stranger: strangers.map((principal, index) => of(`stranger ${index}`, principal)),
       partial: [of('a reader', reader), of('a worker', worker), of('somebody of one Namespace', local)],
-      administrator: [of('the administrator', { key })],
+      administrator: [of('the administrator', { key }), person],
     },
     ids: (prefix) => [...(known.get(prefix) ?? []), newId(prefix as Prefix)],
     learn,
