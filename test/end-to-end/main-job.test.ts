@@ -1,4 +1,4 @@
-/** The main job: an Agent's whole life over both edges, with a real child process, and the history it leaves. */
+/** The main job: an Agent's whole life over both edges of a server process, with a real child of its own, and the history it leaves. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
@@ -8,14 +8,14 @@ import { agentFolder, type RuntimeRecord } from '../../src/compute/process/layou
 import { workKey } from '../../src/kernel/work.ts';
 import { childrenOf } from '../compute/process-world.ts';
 import * as operations from '../graphql/operations.generated.ts';
-import { startTestApplication, type TestApplication } from '../support/app.ts';
 import { eventually } from '../support/client.ts';
 import { onEachEventStore } from '../support/event-stores.ts';
+import { startSteered, type SteeredServer } from '../support/steered.ts';
 import { defaultNamespace, demand, stepsIn, type AgentAnswer, type ConfigurationAnswer, type RevisionAnswer, type Steps } from './steps.ts';
 import { closingsOf, eventsOf, expectUnbrokenChains, metadataOf, storedEvents } from './stored-history.ts';
 
 // Children start in a second on a quiet machine, in several on a busy one.
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 interface HistoryPage {
   readonly eventHistory: { readonly edges: readonly { readonly node: { readonly eventId: string; readonly stream: string; readonly revision: number; readonly type: string; readonly occurredAt: string; readonly requestId: string | null; readonly causationId: string | null; readonly actor: { readonly principalId: string; readonly kind: string } } }[] };
@@ -48,14 +48,12 @@ const lifeOfAnAgent = [
 const withoutWaiting = (types: readonly string[]) => types.filter((type) => type !== 'WorkDeferred');
 
 onEachEventStore((store) => {
-  let app: TestApplication;
+  let app: SteeredServer;
   let namespaceId: string;
   let steps: Steps;
-  /** What a pass of the worker does at a named point. */
-  let atPoint: (name: string) => Promise<void> = async () => {};
 
   beforeAll(async () => {
-    app = await startTestApplication({ env: store.env, seams: { onPoint: (name) => atPoint(name) } });
+    app = await startSteered(store.env);
     namespaceId = await defaultNamespace(app.client);
     steps = stepsIn(app.client, namespaceId);
   });
@@ -246,16 +244,11 @@ onEachEventStore((store) => {
       const { id: configurationId } = await steps.configure();
       const { id } = await steps.createAgent('later-wins', configurationId);
       const { id: first } = await steps.run(id);
-      const [reached, admitted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      atPoint = async (name) => {
-        if (name !== 'stop:stopped') return;
-        reached.resolve();
-        await admitted.promise;
-      };
+      const { reached, release } = await app.holdNext('stop:stopped');
       await steps.stop(id);
-      await reached.promise;
+      await reached;
       const { id: second } = await steps.deploy(id);
-      admitted.resolve();
+      release();
       expect(await steps.deployed(id, second)).toMatchObject({ status: 'succeeded' });
       expect(await steps.agent(id)).toMatchObject({ desiredRuntimeState: 'running', activeRevisionId: second });
       expect((await childOf(id)).revisionId).toBe(second);
