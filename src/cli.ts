@@ -1,15 +1,16 @@
-/** The command line: `exuvia serve`, `health`, `demo`, `restore`, `events copy`. */
+/** The command line: `exuvia serve`, `health`, `demo`, `restore`, `events copy`, `iam …`, `key …`. */
 import { Command } from 'commander';
 import type { EventsCopyOptions } from './cli/events-copy.ts';
 import type { RestoreOptions } from './cli/restore.ts';
-import { Fault } from './kernel/errors.ts';
+import { addIamCommands } from './cli/iam-commands.ts';
+import { Fault, Refusal } from './kernel/errors.ts';
 
 /** One clear sentence instead of a stack for what the operator can mend. */
 const orOneSentence = async (run: () => Promise<void>): Promise<void> => {
   try {
     await run();
   } catch (error) {
-    process.stderr.write(`exuvia: ${error instanceof Fault ? error.message : ((error as Error).stack ?? String(error))}\n`);
+    process.stderr.write(`exuvia: ${error instanceof Fault || error instanceof Refusal ? error.message : ((error as Error).stack ?? String(error))}\n`);
     process.exitCode = 1;
   }
 };
@@ -49,5 +50,7 @@ program
   .option('--database <url>', 'a database that shall follow the copy: its read models are rebuilt')
   .option('--installation <id>', 'the Installation to copy, where the source holds several')
   .action((options: EventsCopyOptions) => orOneSentence(async () => (await import('./cli/events-copy.ts')).eventsCopy(options)));
+
+addIamCommands(program, orOneSentence);
 
 await program.parseAsync();

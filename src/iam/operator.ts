@@ -1,19 +1,18 @@
-/** What the operator of a host does to policy by himself: principals, keys, Roles, bindings as wide as the Installation, Restrictions. No HTTP route reaches this far. (iam-auth-audit 2.3, 8.1) */
+/** What the operator of a host does to policy by himself: principals, keys, Groups, Roles, bindings as wide as the Installation, Restrictions. No HTTP route reaches this far. (iam-auth-audit 2.3, 8.1) */
 import { iam } from '../aggregates.ts';
+import { isRefusal, type Decision } from '../kernel/decider.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { AuditRecord, ResourceKind, ResourceRef } from '../kernel/event.ts';
 import { newId } from '../kernel/ids.ts';
 import { timestamp, type Clock } from '../runtime/clock.ts';
 import type { Streams } from '../runtime/streams.ts';
 import { ref } from './authorizer.ts';
-import type { Action } from './evaluate.ts';
+import { evaluate } from './evaluate.ts';
 import type { IamCommand } from './iam.ts';
 import { newKey, type KeyRows } from './keys.ts';
-
-export interface GrantedPermission {
-  readonly action: Action;
-  readonly resourceKind: ResourceKind;
-}
+import type { IamEvent } from './messages.ts';
+import type { GrantedPermission } from './permissions.ts';
+import { evolvePolicy, type Policy } from './policy.ts';
 
 /** Where something holds: everywhere, in one Namespace, or on one resource. */
 export interface Scope {
@@ -29,7 +28,10 @@ export interface IssuedKey {
   readonly expiresAt: string;
 }
 
-/** Every method appends one audited event to the `iam` stream. @throws Refusal INVALID_REQUEST, NOT_FOUND, RESOURCE_CONFLICT as policy decides */
+/**
+ * Every method appends one audited event of the actor `operator` to the `iam` stream.
+ * @throws Refusal INVALID_REQUEST, NOT_FOUND, RESOURCE_CONFLICT as policy decides, and when nobody would hold `installation:administer` any more
+ */
 export interface Operator {
   /** An ordinary service principal, of one Namespace or of the Installation. Answers its id. */
   createServicePrincipal(place?: { readonly namespaceId?: string | undefined }): Promise<string>;
@@ -37,14 +39,19 @@ export interface Operator {
   issueKey(servicePrincipalId: string, key: { readonly name: string; readonly lifetimeMs: number }): Promise<IssuedKey>;
   revokeKey(keyId: string): Promise<void>;
   /** Answers the Role's id. */
-  createRole(permissions: readonly GrantedPermission[], place?: { readonly namespaceId?: string; readonly name?: string }): Promise<string>;
+  createRole(permissions: readonly GrantedPermission[], place?: { readonly namespaceId?: string | undefined; readonly name?: string | undefined }): Promise<string>;
   deleteRole(roleId: string): Promise<void>;
-  /** Answers the binding's id. */
+  /** Of an identity or a Group. Answers the binding's id. */
   bind(subjectId: string, roleId: string, scope: Scope): Promise<string>;
   unbind(bindingId: string): Promise<void>;
   /** Denies everybody, administrators included. Answers the Restriction's id. */
   restrict(permission: GrantedPermission, scope: Pick<Scope, 'namespaceId' | 'resourceId'>): Promise<string>;
   unrestrict(restrictionId: string): Promise<void>;
+  /** Answers the Group's id. */
+  createGroup(name: string, place?: { readonly namespaceId?: string | undefined }): Promise<string>;
+  deleteGroup(groupId: string): Promise<void>;
+  addMember(groupId: string, principalId: string): Promise<void>;
+  removeMember(groupId: string, principalId: string): Promise<void>;
 }
 
 const actor = { principalId: 'operator', kind: 'system' } as const;
@@ -54,11 +61,14 @@ export const createOperator = ({
   keyRows,
   clock,
   installationId,
+  mayLockOut = false,
 }: {
   readonly streams: Streams;
   readonly keyRows: KeyRows;
   readonly clock: Clock;
   readonly installationId: string;
+  /** Whether a change is made although it leaves nobody who holds `installation:administer`. */
+  readonly mayLockOut?: boolean;
 }): Operator => {
   const installation = ref.installation(installationId);
   const placeOf = (namespaceId: string | undefined): ResourceRef => (namespaceId === undefined ? installation : ref.namespace(namespaceId));
@@ -68,9 +78,25 @@ export const createOperator = ({
 
   const policy = async () => (await streams.load(iam, '')).state;
 
+  const hasAdministrator = (state: Policy): boolean =>
+    state.identities.some(({ id, agentId }) => agentId === undefined && evaluate(state, id, 'administer', installation).allowed);
+
+  const decide = (command: IamCommand) => (before: Policy): Decision<IamEvent> => {
+    const decision = iam.decider.decide(before, command);
+    if (mayLockOut || isRefusal(decision) || !hasAdministrator(before)) return decision;
+    const after = decision.reduce((state, event) => evolvePolicy(state, event, { occurredAt: '' }), before);
+    return hasAdministrator(after) ? decision : new Refusal('RESOURCE_CONFLICT', 'Nobody would hold installation:administer any more');
+  };
+
   const change = async (command: IamCommand, action: string, resource: ResourceRef, details: object): Promise<void> => {
     const audit: AuditRecord = { kind: 'mutation', action: `openclaw.${action}`, resource, outcome: 'success', details: { ...details } };
-    await streams.execute(iam, '', command, { actor, requestId: null, correlationId: newId('opr'), causationId: null, policyRevision: null, audit });
+    await streams.execute(iam, '', decide(command), { actor, requestId: null, correlationId: newId('opr'), causationId: null, policyRevision: null, audit });
+  };
+
+  const changeMember = async (type: 'CreateGroupMembership' | 'DeleteGroupMembership', groupId: string, principalId: string): Promise<void> => {
+    const group = (await policy()).groups.get(groupId);
+    const action = type === 'CreateGroupMembership' ? 'iam.group_memberships.create' : 'iam.group_memberships.delete';
+    await change({ type, groupId, principalId }, action, placeOf(group?.namespaceId), { groupId, principalId });
   };
 
   return {
@@ -118,8 +144,9 @@ export const createOperator = ({
 
     bind: async (subjectId, roleId, scope) => {
       const bindingId = newId('bnd');
-      const binding = { bindingId, subjectKind: 'identity' as const, subjectId, roleId, ...scope };
-      await change({ type: 'CreateAccessBinding', binding }, 'iam.access_bindings.create', targetOf(scope), { bindingId, subjectKind: 'identity', subjectId, roleId });
+      const subjectKind = (await policy()).groups.has(subjectId) ? 'group' : 'identity';
+      const binding = { bindingId, subjectKind, subjectId, roleId, ...scope } as const;
+      await change({ type: 'CreateAccessBinding', binding }, 'iam.access_bindings.create', targetOf(scope), { bindingId, subjectKind, subjectId, roleId });
       return bindingId;
     },
 
@@ -139,5 +166,20 @@ export const createOperator = ({
       const restriction = (await policy()).restrictions.get(restrictionId);
       await change({ type: 'DeleteRestriction', restrictionId }, 'iam.restrictions.delete', targetOf((restriction ?? {}) as Scope), { restrictionId });
     },
+
+    createGroup: async (name, { namespaceId } = {}) => {
+      const groupId = newId('grp');
+      const group = { groupId, name, ...(namespaceId !== undefined && { namespaceId }) };
+      await change({ type: 'CreateGroup', group }, 'iam.groups.create', placeOf(namespaceId), { groupId });
+      return groupId;
+    },
+
+    deleteGroup: async (groupId) => {
+      const group = (await policy()).groups.get(groupId);
+      await change({ type: 'DeleteGroup', groupId }, 'iam.groups.delete', placeOf(group?.namespaceId), { groupId });
+    },
+
+    addMember: (groupId, principalId) => changeMember('CreateGroupMembership', groupId, principalId),
+    removeMember: (groupId, principalId) => changeMember('DeleteGroupMembership', groupId, principalId),
   };
 };

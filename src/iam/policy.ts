@@ -219,7 +219,7 @@ const servicePrincipal = (data: { servicePrincipalId: string; namespaceId?: stri
   agentId: data.agentId,
 });
 
-export const evolvePolicy = (policy: Policy, { type, data }: IamEvent, { occurredAt }: Envelope): Policy => {
+export const evolvePolicy = (policy: Policy, { type, data }: IamEvent, { occurredAt }: Pick<Envelope, 'occurredAt'>): Policy => {
   switch (type) {
     case 'InstallationBootstrapped': {
       const born = withRole(withIdentity(withPrincipal(policy, data.administrator), servicePrincipal(data.servicePrincipal)), data.role);

@@ -6,7 +6,8 @@ import { open, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { iam } from '../aggregates.ts';
 import { newKey, type KeyRows } from '../iam/keys.ts';
-import type { InstallationBootstrapped, Permission } from '../iam/messages.ts';
+import type { InstallationBootstrapped } from '../iam/messages.ts';
+import { everyPermission } from '../iam/permissions.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { Actor } from '../kernel/event.ts';
 import { newId } from '../kernel/ids.ts';
@@ -18,19 +19,6 @@ import { randomPassword, type Passwords } from '../sign-in/passwords.ts';
 export interface InstallationRow {
   id(): Promise<string>;
 }
-
-/** Everything the first administrator may do, in existing and future Namespaces. (iam-auth-audit 1.9) */
-const administratorPermissions: readonly Permission[] = Object.entries({
-  installation: ['administer', 'read'],
-  namespace: ['create', 'read', 'delete'],
-  configuration: ['create', 'read', 'update', 'delete'],
-  service_account: ['create', 'read', 'update', 'delete'],
-  secret: ['create', 'read', 'update', 'delete', 'operate'],
-  credential_source: ['create', 'read', 'update', 'delete', 'operate'],
-  agent: ['create', 'read', 'update', 'delete', 'deploy', 'operate', 'administer'],
-  agent_revision: ['read'],
-  audit: ['read'],
-}).flatMap(([resourceKind, actions]) => actions.map((action) => ({ action, resourceKind })));
 
 const keyLifetimeMs = 30 * 24 * 60 * 60 * 1000;
 
@@ -107,7 +95,7 @@ export const bootstrapInstallation = async (deps: Bootstrap): Promise<Installati
     name: 'Exuvia',
     administrator: { principalId, issuer: localIssuer, subject: userId },
     servicePrincipal: { servicePrincipalId },
-    role: { roleId, name: 'Installation administrator', permissions: [...administratorPermissions] },
+    role: { roleId, name: 'Installation administrator', permissions: [...everyPermission] },
     bindings: [binding(principalId), binding(servicePrincipalId)],
     serviceKey,
     defaultNamespaceId: newId('ns'),

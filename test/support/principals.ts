@@ -1,7 +1,8 @@
 /** The operator of a running application, as a process of its own beside it: makes further principals, and tells what the worker would have found. */
 import { agents, namespaces } from '../../src/aggregates.ts';
 import { createPostgresEventStore } from '../../src/event-store/postgres.ts';
-import { createOperator, type GrantedPermission, type Operator, type Scope } from '../../src/iam/operator.ts';
+import { createOperator, type Operator, type Scope } from '../../src/iam/operator.ts';
+import type { GrantedPermission } from '../../src/iam/permissions.ts';
 import { systemContext } from '../../src/installation/bootstrap.ts';
 import type { ResourceKind } from '../../src/kernel/event.ts';
 import { workKey } from '../../src/kernel/work.ts';
@@ -47,7 +48,7 @@ export const openOperator = async ({ origin, database }: TestApplication): Promi
   const store = createPostgresEventStore({ pool, url });
   const installationId = await createInstallationRow(pool).id();
   const streams = createStreams({ store, clock, prefix: `${installationId}.` });
-  const operator = createOperator({ streams, keyRows: createKeyRows(pool), clock, installationId });
+  const operator = createOperator({ streams, keyRows: createKeyRows(pool), clock, installationId, mayLockOut: true });
   const context = systemContext(installationId);
 
   return {
