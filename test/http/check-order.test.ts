@@ -1,7 +1,9 @@
 /** Which check comes first: every request below breaks several rules, and the answer names the first of them. (rest-contract 1.1, client-expectations CX-22) */
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { Route } from '../../src/http/rest/route.ts';
+import { routes } from '../../src/http/rest/routes.ts';
 import { Refusal } from '../../src/kernel/errors.ts';
-import { agentId, configurationId, errorOf, namespaceId, startEdge, type Edge, type RequestParts } from './edge.ts';
+import { agentId, configurationId, errorOf, key, namespaceId, person, revisionId, startEdge, type Edge, type RequestParts } from './edge.ts';
 
 const agents = `/namespaces/${namespaceId}/agents`;
 const agent = `${agents}/${agentId}`;
@@ -71,5 +73,77 @@ describe('the first failing check answers', () => {
   it('the services come last', async () => {
     const denying = await startEdge({ answers: { 'agents.stop': new Refusal('FORBIDDEN', 'You do not have permission for this operation') } });
     expect((await denying.send({ method: 'POST', path: `${agent}/stop` })).status).toBe(403);
+  });
+});
+
+/** A check of the pipeline: what breaks it on a route, and what it alone answers. */
+interface Check {
+  readonly name: string;
+  /** Undefined where the route has no such check. */
+  readonly broken: (route: Route) => Partial<Draft> | undefined;
+  readonly answer: object;
+}
+
+interface Draft {
+  readonly method: string;
+  readonly ending: string;
+  readonly query: string;
+  readonly id: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+const invalid = { status: 400, code: 'INVALID_REQUEST' };
+const whenBody = (draft: Partial<Draft>) => ({ body }: Route) => (body === undefined ? undefined : draft);
+const isUnsafe = ({ method }: Route) => method !== 'GET';
+
+/** In the order of the contract. */
+const checks: readonly Check[] = [
+  { name: 'the route', broken: () => ({ ending: '/no/such/route' }), answer: { status: 404, code: 'NOT_FOUND', message: 'There is no such route' } },
+  { name: 'the method', broken: ({ path }) => (path.startsWith('/api/auth/') ? undefined : { method: 'PUT' }), answer: { status: 405, code: 'METHOD_NOT_ALLOWED' } },
+  { name: 'the declared length', broken: ({ bodyLimit = 65_536 }) => ({ headers: { 'content-length': String(bodyLimit + 1) } }), answer: { status: 413, code: 'PAYLOAD_TOO_LARGE' } },
+  { name: 'a person where no key is taken', broken: ({ access }) => (access === 'human' ? { headers: { 'x-api-key': key } } : undefined), answer: { status: 401, code: 'UNAUTHENTICATED' } },
+  { name: 'the query string', broken: () => ({ query: '?a=1' }), answer: { ...invalid, ...queryString } },
+  { name: 'the ids of the path', broken: ({ path }) => (path.includes(':') ? { id: '%00' } : undefined), answer: { ...invalid, details: expect.arrayContaining([{ path: expect.stringMatching(/Id$/) as unknown, code: 'INVALID_FORMAT' }]) as unknown } },
+  { name: 'forwarding headers', broken: () => ({ headers: forwarded }), answer: { status: 403, code: 'FORBIDDEN', message: 'Forwarding headers are accepted from trusted proxies only' } },
+  {
+    name: 'the origin',
+    broken: (route) => {
+      if (route.origin === 'sign-in') return { headers: { origin: 'https://evil.example' } };
+      return route.access !== 'public' && (route.origin === 'exact' || isUnsafe(route)) ? { headers: { ...cookieOnly, origin: '-' } } : undefined;
+    },
+    answer: { status: 403, code: 'FORBIDDEN', message: 'A trusted browser origin is required' },
+  },
+  { name: 'the credential', broken: ({ access }) => (access === 'public' ? undefined : { headers: { 'x-api-key': '-', cookie: '-' } }), answer: { status: 401, code: 'UNAUTHENTICATED' } },
+  { name: 'the media type', broken: whenBody({ headers: { 'content-type': 'text/plain' }, body: '[]' }), answer: { status: 415, code: 'UNSUPPORTED_MEDIA_TYPE' } },
+  { name: 'JSON', broken: whenBody({ body: '{' }), answer: { ...invalid, message: 'The body is not valid JSON' } },
+  { name: 'no body', broken: ({ body }) => (body === undefined ? { body: '{}' } : undefined), answer: { ...invalid, message: 'This route takes no body' } },
+  { name: 'the schema', broken: whenBody({ body: '[]' }), answer: { ...invalid, details: [{ path: '', code: 'INVALID_TYPE' }] } },
+];
+
+const ids: Readonly<Record<string, string>> = { namespaceId, agentId, configurationId, revisionId, deploymentId: revisionId };
+
+/** The request of a route that breaks these checks and no other one before them. */
+const breaking = (route: Route, drafts: readonly Partial<Draft>[]): RequestParts => {
+  const by = route.access === 'human' ? { 'x-api-key': '-', cookie: person.cookie, origin: person.origin } : {};
+  // Later checks first, so that what an earlier one needs stays.
+  const { method = route.method, ending = '', query = '', id, body } = drafts.reduceRight<Partial<Draft>>((all, draft) => ({ ...all, ...draft }), {});
+  const headers = drafts.reduceRight<Record<string, string>>((all, draft) => ({ ...all, ...draft.headers }), { ...by });
+  return { method, path: route.path.replaceAll(/:(\w+)/g, (_, name: string) => id ?? ids[name] ?? 'any') + ending + query, headers, ...(body !== undefined && { body }) };
+};
+
+describe('on every route the earlier of two failing checks answers', () => {
+  it.each(routes.map((route) => [`${route.method} ${route.path}`, route] as const))('%s', async (_, route) => {
+    const edge = await startEdge();
+    const applying = checks.flatMap(({ broken, ...check }) => ((draft) => (draft === undefined ? [] : [{ ...check, draft }]))(broken(route)));
+    expect(applying.length).toBeGreaterThan(3);
+    for (const [index, earlier] of applying.entries()) {
+      for (const later of [undefined, ...applying.slice(index + 1)]) {
+        const answer = await edge.send(breaking(route, [earlier.draft, ...(later === undefined ? [] : [later.draft])]));
+        const both = `${earlier.name} before ${later?.name ?? 'everything else'}`;
+        expect({ both, status: answer.status, ...errorOf(answer) }).toMatchObject({ both, ...earlier.answer });
+      }
+    }
+    expect(edge.calls).toEqual([]);
   });
 });
