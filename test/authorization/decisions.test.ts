@@ -32,7 +32,7 @@ const expectChange = (row: Row, { names, actor, edge, ...scene }: Scene, { data 
   const { action, rest } = row.asks(names, { names, actor, edge, ...scene });
   expect(metadata.actor).toMatchObject({ kind: 'service_principal', principalId: actor.id });
   const resource = { kind: kinds[id.split('_')[0]!], id, namespaceId: expect.stringMatching(/^ns_/) as unknown };
-  expect(metadata.audit).toMatchObject({ kind: 'mutation', action: action[edge], outcome: 'success', resource, authorization: { principalId: actor.id } });
+  expect(metadata.audit).toMatchObject({ kind: 'mutation', action: row.recordedAs ?? action[edge], outcome: 'success', resource, authorization: { principalId: actor.id } });
   const said = JSON.stringify(metadata.audit);
   expect(textsIn(rest.body).filter((text) => said.includes(text))).toEqual([]);
 };

@@ -6,7 +6,8 @@
 import { getNamedType, isInterfaceType, isObjectType, type GraphQLNamedType, type GraphQLObjectType } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { schema } from '../../schema/index.ts';
-import { agents } from '../../src/aggregates.ts';
+import { agents, iam } from '../../src/aggregates.ts';
+import { newId } from '../../src/kernel/ids.ts';
 import { workKey } from '../../src/kernel/work.ts';
 import { createAgent, createConfiguration, createNamespace, deployAgent } from './fixture.ts';
 import { createWorld, type Answer, type GrantSpec, type World } from './world.ts';
@@ -14,7 +15,7 @@ import { createWorld, type Answer, type GrantSpec, type World } from './world.ts
 type Grant = readonly [permission: `${string}:${string}`, resourceId?: string];
 
 /** The names of what the rows ask about; filled before they run. */
-const known = { namespace: '', configuration: '', agent: '', agentKey: '', revision: '', otherAgents: ['', ''], doomed: { agent: '', configuration: '', namespace: '' } };
+const known = { namespace: '', configuration: '', agent: '', agentKey: '', revision: '', role: '', binding: '', subject: '', otherAgents: ['', ''], doomed: { agent: '', configuration: '', namespace: '' } };
 let world: World;
 
 interface Row {
@@ -31,6 +32,7 @@ interface Row {
 const ns = (): Grant => ['namespace:read', known.namespace];
 const cfg = (): Grant => ['configuration:read', known.configuration];
 const agt = (): Grant => ['agent:read', known.agent];
+const adm = (): Grant => ['installation:administer'];
 const rev = (): Grant => ['agent_revision:read', known.revision];
 const agentField = (selection: string) => () => `{ agent(id: "${known.agentKey}") { ${selection} } }`;
 const revisionField = (selection: string) => () => `{ agentRevision(id: "${known.revision}", namespaceId: "${known.namespace}", agentId: "${known.agent}") { ${selection} } }`;
@@ -64,6 +66,11 @@ const rows: Readonly<Record<string, Row>> = {
   'Configuration.namespace': { reach: () => [cfg()], document: () => `{ configuration(id: "${known.configuration}") { namespace { name } } }`, at: ['configuration', 'namespace'], takes: ns, denial: 'openclaw.namespaces.read' },
   'Namespace.agents': { reach: () => [ns()], document: () => `{ namespace(id: "${known.namespace}") { agents(first: 1) { nodes { agentId } edges { cursor } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } } }`, at: ['namespace', 'agents'], takes: agt },
 
+  'Namespace.roles': { reach: () => [ns()], document: () => `{ namespace(id: "${known.namespace}") { roles { nodes { roleId } } } }`, at: ['namespace', 'roles'], takes: adm, denial: 'openclaw.iam.roles.list' },
+  'Namespace.accessBindings': { reach: () => [ns()], document: () => `{ namespace(id: "${known.namespace}") { accessBindings { nodes { bindingId } } } }`, at: ['namespace', 'accessBindings'], takes: adm, denial: 'openclaw.iam.access_bindings.list' },
+
+  'Query.accessBinding': { reach: () => [ns()], document: () => `{ accessBinding(id: "${known.binding}", namespaceId: "${known.namespace}") { roleId } }`, at: ['accessBinding'], takes: adm, denial: 'openclaw.iam.access_bindings.read' },
+  'Query.role': { reach: () => [ns()], document: () => `{ role(id: "${globalId('Role', known.namespace, known.role)}") { permissions { action } } }`, at: ['role'], takes: adm, denial: 'openclaw.iam.roles.read' },
   'Query.agent': { reach: () => [], document: agentField('name'), at: ['agent'], takes: agt, denial: 'openclaw.agents.read' },
   'Query.agentRevision': { reach: () => [], document: revisionField('revision'), at: ['agentRevision'], takes: rev, denial: 'openclaw.agent_revisions.read' },
   'Query.configuration': { reach: () => [], document: () => `{ configuration(id: "${known.configuration}") { generation } }`, at: ['configuration'], takes: cfg, denial: 'openclaw.configurations.read' },
@@ -90,6 +97,16 @@ const rows: Readonly<Record<string, Row>> = {
     document: () => `mutation { updateConfiguration(input: { id: "${known.doomed.configuration}", namespaceId: "${known.namespace}", values: {} }) { ... on UpdateConfigurationPayload { configuration { __typename namespace { __typename } } } ... on Refusal { code } } }`,
     at: ['updateConfiguration', 'configuration'],
   },
+  'CreateRolePayload.role': {
+    reach: () => [adm(), ns()],
+    document: () => `mutation { createRole(input: { namespaceId: "${known.namespace}", permissions: [{ action: "read", resourceKind: "agent" }] }) { ... on CreateRolePayload { role { __typename } } ... on Refusal { code message } } }`,
+    at: ['createRole', 'role'],
+  },
+  'CreateAccessBindingPayload.accessBinding': {
+    reach: () => [adm(), ns(), agt()],
+    document: () => `mutation { createAccessBinding(input: { namespaceId: "${known.namespace}", subjectId: "${known.subject}", roleId: "${known.role}", resourceKind: agent, resourceId: "${known.agent}" }) { ... on CreateAccessBindingPayload { accessBinding { __typename } } ... on Refusal { code message } } }`,
+    at: ['createAccessBinding', 'accessBinding'],
+  },
   'CreateNamespacePayload.namespace': { reach: () => [['namespace:create']], document: command('createNamespace', () => ({ name: 'made-blindly' }), 'CreateNamespacePayload', 'namespace', ''), at: ['createNamespace', 'namespace'] },
   'DeleteNamespacePayload.namespace': { reach: () => [['namespace:delete', known.doomed.namespace]], document: command('deleteNamespace', () => ({ id: known.doomed.namespace }), 'DeleteNamespacePayload', 'namespace', ''), at: ['deleteNamespace', 'namespace'] },
 };
@@ -110,15 +127,22 @@ beforeAll(async () => {
   known.otherAgents = [first.agentId, last.agentId];
   const { revisionId } = await deployAgent(world, agent.id);
   known.revision = revisionId;
+  known.role = newId('role');
+  known.binding = newId('bnd');
   const claim = { workKey: workKey.deployment(revisionId), claimToken: 'test' };
   const system = { actor: { principalId: 'system', kind: 'system' }, requestId: null, correlationId: 'test', causationId: null, policyRevision: null } as const;
+  known.subject = (await world.streams.load(iam, '')).state.principalOfAgent.get(agent.agentId)!;
+  const role = { roleId: known.role, namespaceId: known.namespace, permissions: [{ action: 'read', resourceKind: 'agent' }] };
+  await world.streams.execute(iam, '', { type: 'CreateRole', role }, system);
+  const binding = { bindingId: known.binding, namespaceId: known.namespace, subjectKind: 'identity', subjectId: known.subject, roleId: known.role, resourceKind: 'agent', resourceId: known.agent } as const;
+  await world.streams.execute(iam, '', { type: 'BindResource', binding }, system);
   await world.streams.execute(agents, agent.agentId, { type: 'SelectRevision', claim, revisionId, expectedActiveRevisionId: null }, system);
 }, 60_000);
 afterAll(() => world.close());
 
 const specOf = ([permission, resourceId]: Grant): GrantSpec => {
   const [resourceKind = '', action = ''] = permission.split(':');
-  const everywhere = permission === 'namespace:create';
+  const everywhere = permission === 'namespace:create' || permission === 'installation:administer';
   const isNamespace = resourceKind === 'namespace' && resourceId !== undefined;
   return { resourceKind, action, ...(!everywhere && { namespaceId: isNamespace ? resourceId : known.namespace }), ...(resourceId !== undefined && !isNamespace && { resourceId }) };
 };
