@@ -210,15 +210,24 @@ const auditConditions = {
 /** What cannot be read at all may have been an audit record; it is asked for by its Namespace alone. */
 const maybeAudited = `(${audited} or metadata is null)`;
 
-/** A page within a filter: a statement for each set of its members, so that each can use its index. A cursor counts within the same filter only. */
-const listed = <Filter extends object>(name: string, always: string, conditions: Readonly<Record<keyof Filter & string, string>>, filter: Filter, { after, limit }: HistoryPage) => {
+/** A filter as SQL whose parameters begin at a number: a statement for each set of its members, so that each can use its index. */
+const within = <Filter extends object>(name: string, always: string, conditions: Readonly<Record<keyof Filter & string, string>>, filter: Filter, parameter: number) => {
   const members = Object.keys(conditions) as (keyof Filter & string)[];
   const wanted = members.filter((member) => filter[member] !== undefined);
-  const where = [always, ...wanted.map((member, index) => `${conditions[member]}($${index + 3})`)].join(' and ');
+  return {
+    name: [name, ...wanted.map((member) => members.indexOf(member))].join('_'),
+    where: [always, ...wanted.map((member, index) => `${conditions[member]}($${index + parameter})`)].join(' and '),
+    values: wanted.map((member) => filter[member]),
+  };
+};
+
+/** A page within a filter. A cursor counts within the same filter only. */
+const listed = <Filter extends object>(name: string, always: string, conditions: Readonly<Record<keyof Filter & string, string>>, filter: Filter, { after, limit }: HistoryPage) => {
+  const { name: named, where, values } = within(name, always, conditions, filter, 3);
   const from = `case when $1::text is null then '' else (select position from history_v2 where id = $1 and ${where}) end`;
   return [
-    { name: [name, ...wanted.map((member) => members.indexOf(member))].join('_'), select: `select * from history_v2 where ${where} and position > ${from} order by position limit $2::integer`, order: 'position' },
-    [after, limit, ...wanted.map((member) => filter[member])],
+    { name: named, select: `select * from history_v2 where ${where} and position > ${from} order by position limit $2::integer`, order: 'position' },
+    [after, limit, ...values],
   ] as const;
 };
 
@@ -227,6 +236,11 @@ export const historyReads = (pool: Pool): HistoryReads => {
   return {
     byIds: (ids) => read({ name: 'by_ids', select: `select * from history_v2 where id = any($1)`, order: 'position' }, [ids]),
     list: (filter, page) => read(...listed('list', 'true', conditions, located(filter), page)),
+    newest: async (filter) => {
+      const { name, where, values } = within('newest', 'true', conditions, located(filter), 1);
+      const { rows } = await read({ name, select: `select * from history_v2 where ${where} order by position desc limit 1`, order: 'position' }, values);
+      return rows[0]?.id ?? null;
+    },
     listAudit: (filter, page) => {
       const { namespaceId, ...more } = filter;
       const asksMore = Object.values(more).some((value) => value !== undefined);

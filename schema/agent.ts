@@ -13,6 +13,7 @@ import { Namespace } from './namespace.ts';
 import { agentPlace, keyOf, namespaceIdOf, placeOf, rawOf } from './place.ts';
 import { ConfigurationReadError, readError, saved } from './read-error.ts';
 import { reading } from './reading.ts';
+import { statesOf } from './states.ts';
 
 const keyOfAgent = ({ namespaceId, id }: AgentView): string => keyOf(namespaceId, id);
 
@@ -107,6 +108,19 @@ builder.queryField('agent', (t) =>
     nullable: true,
     args: { id: t.arg.id({ required: true }), namespaceId: t.arg.id() },
     resolve: async (_, args, context) => context.services.agents.get(context.caller, await agentPlace(context, args, { action: 'openclaw.agents.read', permission: 'read' })),
+  }),
+);
+
+builder.subscriptionField('agentChanged', (t) =>
+  t.field({
+    description: 'The current state, then every change of it; completes when the Agent is gone.',
+    type: Agent,
+    args: { id: t.arg.id({ required: true }), namespaceId: t.arg.id() },
+    subscribe: async (_, args, context) => {
+      const place = await agentPlace(context, args, { action: 'openclaw.agents.read', permission: 'read' });
+      return statesOf(context, (caller) => context.services.agents.get(caller, place), (changed) => context.watches.agents.subscribe(place.agentId, changed));
+    },
+    resolve: (agent) => agent,
   }),
 );
 

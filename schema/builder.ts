@@ -4,11 +4,11 @@ import DataloaderPlugin from '@pothos/plugin-dataloader';
 import ErrorsPlugin from '@pothos/plugin-errors';
 import RelayPlugin from '@pothos/plugin-relay';
 import ScopeAuthPlugin from '@pothos/plugin-scope-auth';
-import type { DeploymentWatch } from '../src/deployment/watch.ts';
 import type { Authorizer, Operation } from '../src/iam/authorizer.ts';
 import type { Caller } from '../src/iam/caller.ts';
 import type { Json } from '../src/kernel/canonical.ts';
 import { Refusal } from '../src/kernel/errors.ts';
+import type { Changes, Watch } from '../src/runtime/watch.ts';
 import type { Reads, Services } from '../src/services.ts';
 
 /** One per request, and one per event of a subscription: loaders live as long as it does. */
@@ -19,7 +19,10 @@ export interface Context {
   readonly services: Services;
   readonly reads: Reads;
   readonly authorizer: Authorizer;
-  readonly watch: DeploymentWatch;
+  /** What subscriptions wait for: an Agent and a deployment by their ids, and anything at all. */
+  readonly watches: { readonly agents: Watch; readonly deployments: Watch; readonly history: Changes };
+  /** Calls a listener again and again; the answer ends it. */
+  readonly every: (ms: number, listener: () => void) => () => void;
   /** Aborted when the process drains: subscriptions complete. */
   readonly closing: AbortSignal;
 }

@@ -7,10 +7,10 @@ import type { DeploymentReads } from '../src/deployment/view.ts';
 import { AgentRevision } from './agent-revision.ts';
 import { Agent } from './agent.ts';
 import { builder, type Context } from './builder.ts';
-import { deploymentStates } from './deployment-states.ts';
 import { answered } from './loading.ts';
 import { keyOf, placeOf, revisionPlace, type Located } from './place.ts';
 import { reading } from './reading.ts';
+import { statesOf } from './states.ts';
 
 const placeOfDeployment = ({ namespaceId, agentId, deploymentId }: DeploymentView): RevisionPlace => ({ namespaceId, agentId, revisionId: deploymentId });
 
@@ -130,7 +130,10 @@ builder.subscriptionField('deploymentChanged', (t) =>
     description: 'The current state, then every change of it, also when a try starts or its lease runs out; completes when the Agent is gone.',
     type: Deployment,
     args: { id: t.arg.id({ required: true }), namespaceId: t.arg.id(), agentId: t.arg.id() },
-    subscribe: async (_, args, context) => deploymentStates(context, await placeFrom(context, args)),
+    subscribe: async (_, args, context) => {
+      const place = await placeFrom(context, args);
+      return statesOf(context, (caller) => context.services.revisions.deployment(caller, place), (changed) => context.watches.deployments.subscribe(place.revisionId, changed));
+    },
     resolve: (deployment) => deployment,
   }),
 );

@@ -1,11 +1,13 @@
 /** The event history in the schema. */
-import type { HistoryEventView } from '../src/history/view.ts';
+import type { HistoryEventView, HistoryFilter as HistoryFilterView } from '../src/history/view.ts';
 import { ref, type Operation } from '../src/iam/authorizer.ts';
+import type { Caller } from '../src/iam/caller.ts';
 import { Refusal } from '../src/kernel/errors.ts';
 import type { Actor, AuditRecord, ResourceRef } from '../src/kernel/event.ts';
 import { builder, type Context } from './builder.ts';
-import { connectionOf, oneMore, pageOf } from './connection.ts';
+import { connectionOf, largestPage, oneMore, pageOf } from './connection.ts';
 import { malformed, namespaceIdOf, rawId, rawOfAny } from './place.ts';
+import { itemsOf } from './states.ts';
 
 const EventActor = builder.objectRef<Actor>('EventActor').implement({
   fields: (t) => ({ principalId: t.exposeID('principalId'), kind: t.exposeString('kind'), serviceKeyId: t.exposeID('serviceKeyId', { nullable: true }) }),
@@ -83,6 +85,13 @@ const eventId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const isEventId = (text: string): boolean => eventId.test(text);
 const idOfEvent = ({ id }: HistoryEventView): string => id;
 
+const wantedBy = (filter: typeof HistoryFilter.$inferInput | null | undefined): HistoryFilterView => ({
+  namespaceId: filter?.namespaceId == null ? undefined : namespaceIdOf(filter.namespaceId, 'filter/namespaceId'),
+  agentId: filter?.agentId == null ? undefined : rawId(filter.agentId, 'Agent', 'agt', 'filter/agentId'),
+  types: filter?.types ?? undefined,
+  stream: filter?.stream ?? undefined,
+});
+
 builder.queryField('eventHistory', (t) =>
   t.field({
     description: 'Every fact in order, oldest first.',
@@ -91,14 +100,29 @@ builder.queryField('eventHistory', (t) =>
     args: { first: t.arg.int(), after: t.arg.string(), filter: t.arg({ type: HistoryFilter }) },
     resolve: async (_, { filter, ...args }, { services, caller }) => {
       const page = pageOf(args, isEventId);
-      const wanted = {
-        namespaceId: filter?.namespaceId == null ? undefined : namespaceIdOf(filter.namespaceId, 'filter/namespaceId'),
-        agentId: filter?.agentId == null ? undefined : rawId(filter.agentId, 'Agent', 'agt', 'filter/agentId'),
-        types: filter?.types ?? undefined,
-        stream: filter?.stream ?? undefined,
-      };
-      return connectionOf(await services.history.list(caller, wanted, oneMore(page)), page, idOfEvent);
+      return connectionOf(await services.history.list(caller, wantedBy(filter), oneMore(page)), page, idOfEvent);
     },
+  }),
+);
+
+builder.subscriptionField('historyAppended', (t) =>
+  t.field({
+    description: 'Every event from now on, or after the one named; none is left out.',
+    type: HistoryEvent,
+    args: { after: t.arg.string({ description: 'A cursor of `eventHistory`, or the `eventId` of the last event received.' }), filter: t.arg({ type: HistoryFilter }) },
+    subscribe: async (_, { filter, ...args }, context) => {
+      const { services, caller, watches } = context;
+      const wanted = wantedBy(filter);
+      const { after, limit } = pageOf({ ...args, first: largestPage }, isEventId);
+      let last = after ?? (await services.history.newest(caller, wanted));
+      const read = async (now: Caller) => {
+        const events = await services.history.list(now, wanted, { after: last, limit });
+        last = events.at(-1)?.id ?? last;
+        return events;
+      };
+      return itemsOf(context, read, (changed) => watches.history.subscribe(changed), limit);
+    },
+    resolve: (event) => event,
   }),
 );
 

@@ -5,10 +5,12 @@ import type { ResourceRef } from '../kernel/event.ts';
 import type { Core } from '../core.ts';
 import type { AuditFilter, HistoryEventView, HistoryFilter, HistoryPage, HistoryReads } from './view.ts';
 
-/** Both need `audit:read` on the Namespace of the filter, or without one on the Installation. */
+/** All need `audit:read` on the Namespace of the filter, or without one on the Installation. */
 export interface HistoryService {
   /** Events in store order after another one. */
   list(caller: Caller, filter: HistoryFilter, page: HistoryPage): Promise<readonly HistoryEventView[]>;
+  /** The id of the last event, after which new ones come; null where there is none. */
+  newest(caller: Caller, filter: HistoryFilter): Promise<string | null>;
   /** Those that carry an audit record: one for each change and each denial. */
   listAudit(caller: Caller, filter: AuditFilter, page: HistoryPage): Promise<readonly HistoryEventView[]>;
 }
@@ -22,6 +24,10 @@ export const createHistoryService = ({ core, reads, installationId }: { readonly
     list: async (caller, filter, page) => {
       await requireRead(caller, filter.namespaceId);
       return (await reads.list(filter, page)).rows;
+    },
+    newest: async (caller, filter) => {
+      await requireRead(caller, filter.namespaceId);
+      return reads.newest(filter);
     },
     listAudit: async (caller, filter, page) => {
       await requireRead(caller, filter.namespaceId);

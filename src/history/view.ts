@@ -56,6 +56,8 @@ export interface HistoryPage {
 export interface HistoryReads {
   byIds(ids: readonly string[]): Promise<Reading<HistoryEventView>>;
   list(filter: HistoryFilter, page: HistoryPage): Promise<Reading<HistoryEventView>>;
+  /** The id of the last event; null where there is none. */
+  newest(filter: HistoryFilter): Promise<string | null>;
   /** The events that carry an audit record: one for each append, and each event whose metadata cannot be read. */
   listAudit(filter: AuditFilter, page: HistoryPage): Promise<Reading<HistoryEventView>>;
 }

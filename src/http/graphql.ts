@@ -6,11 +6,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createYoga, type Plugin } from 'graphql-yoga';
 import { schema, type Context } from '../../schema/index.ts';
-import { createDeploymentWatch, type Changes } from '../deployment/watch.ts';
+import { deploymentView } from '../agent-revision/service.ts';
 import { newRequestId, type Authenticate } from '../iam/authenticate.ts';
 import type { Caller } from '../iam/caller.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { Core } from '../core.ts';
+import { createWatch, type Changes } from '../runtime/watch.ts';
 import type { Reads, Services } from '../services.ts';
 import type { Log } from '../telemetry/logger.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -45,6 +46,11 @@ const fixedHeaders: Plugin<object, Masking> = {
   },
 };
 
+const repeat: Context['every'] = (ms, listener) => {
+  const timer = setInterval(listener, ms);
+  return () => clearInterval(timer);
+};
+
 export const createGraphqlHandler = ({
   services,
   core,
@@ -54,6 +60,7 @@ export const createGraphqlHandler = ({
   log,
   settings,
   changes,
+  every = repeat,
 }: {
   readonly services: Services;
   readonly core: Pick<Core, 'authorizer'>;
@@ -64,14 +71,20 @@ export const createGraphqlHandler = ({
   readonly settings: { readonly mode: 'development' | 'production' };
   /** Rings when events were applied or work was written: what subscriptions wait for. */
   readonly changes: Changes;
+  /** When subscribers are judged again although nothing changes. */
+  readonly every?: Context['every'];
 }): GraphqlHandler => {
-  const watch = createDeploymentWatch({ reads: reads.deployments, changes });
+  const watches = {
+    agents: createWatch({ changes, read: async (ids) => new Map((await reads.agents.byIds(ids)).rows.map((agent) => [agent.id, JSON.stringify(agent)])) }),
+    deployments: createWatch({ changes, read: async (ids) => new Map((await reads.deployments.byIds(ids)).rows.map(({ record, work }) => [record.revisionId, JSON.stringify(deploymentView(record, work))])) }),
+    history: changes,
+  };
   const page = createPage(path);
   const closing = new AbortController();
 
   const yoga = createYoga<Masking & { readonly renewCaller: () => Promise<Caller> }, Omit<Context, 'caller' | 'renewCaller'>>({
     schema,
-    context: { services, reads, authorizer: core.authorizer, watch, closing: closing.signal },
+    context: { services, reads, authorizer: core.authorizer, watches, every, closing: closing.signal },
     graphqlEndpoint: path,
     graphiql: false,
     landingPage: false,

@@ -129,6 +129,8 @@ describe('a principal without grants', () => {
     deleteAccessBinding: [`mutation($id: ID!, $namespaceId: ID) { deleteAccessBinding(input: { id: $id, namespaceId: $namespaceId }) ${refusal} }`, 'binding'],
     issueServiceKey: [`mutation($id: ID!) { issueServiceKey(input: { servicePrincipalId: $id, name: "a" }) ${refusal} }`, 'principal'],
     revokeServiceKey: [`mutation($id: ID!) { revokeServiceKey(input: { keyId: $id }) ${refusal} }`, 'key'],
+    agentChanged: ['subscription($id: ID!) { agentChanged(id: $id) { status } }', 'g'],
+    historyAppended: ['subscription($id: ID!) { historyAppended(filter: { namespaceId: $id }) { type } }', 'n'],
     deploymentChanged: ['subscription($id: ID!) { deploymentChanged(id: $id) { status } }', 'r'],
   };
 
@@ -141,7 +143,7 @@ describe('a principal without grants', () => {
     const key = name === 'g' ? `${names['N1']}/${raw}` : raw;
     const named = name === undefined ? {} : { id: typename === undefined ? raw : Buffer.from(`${typename}:${key}`).toString('base64') };
     const variables = document.includes('$namespaceId') ? { ...named, namespaceId: names[targets.n] } : named;
-    if (field === 'deploymentChanged') return subscribe(application.origin, document, variables);
+    if (document.startsWith('subscription')) return subscribe(application.origin, document, variables);
     return sendGraphql(application.origin, { document, variables, at: [field] }, { 'x-api-key': stranger.key });
   };
 

@@ -10,12 +10,13 @@ import { agents, iam } from '../../src/aggregates.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { workKey } from '../../src/kernel/work.ts';
 import { createAgent, createConfiguration, createNamespace, deployAgent } from './fixture.ts';
+import { HistoryDocument } from './operations.generated.ts';
 import { createWorld, type Answer, type GrantSpec, type World } from './world.ts';
 
 type Grant = readonly [permission: `${string}:${string}`, resourceId?: string];
 
 /** The names of what the rows ask about; filled before they run. */
-const known = { namespace: '', configuration: '', agent: '', agentKey: '', revision: '', role: '', binding: '', subject: '', otherAgents: ['', ''], doomed: { agent: '', configuration: '', namespace: '' } };
+const known = { namespace: '', configuration: '', agent: '', agentKey: '', revision: '', event: '', role: '', binding: '', subject: '', otherAgents: ['', ''], doomed: { agent: '', configuration: '', namespace: '' } };
 let world: World;
 
 interface Row {
@@ -81,6 +82,14 @@ const rows: Readonly<Record<string, Row>> = {
   'Query.nodes': { reach: () => [], document: () => `{ nodes(ids: ["${globalId('Agent', known.namespace, known.agent)}"]) { id } }`, at: ['nodes', 0], takes: agt, denial: 'openclaw.agents.read' },
   'Query.eventHistory': { reach: () => [], document: () => `{ eventHistory(filter: { namespaceId: "${known.namespace}" }) { nodes { type } } }`, at: ['eventHistory'], takes: () => ['audit:read'], denial: 'openclaw.audit.read' },
   'Subscription.deploymentChanged': { reach: () => [], document: () => `subscription { deploymentChanged(id: "${known.revision}", namespaceId: "${known.namespace}", agentId: "${known.agent}") { status } }`, at: ['deploymentChanged'], takes: rev, denial: 'openclaw.agent_deployments.read' },
+  'Subscription.agentChanged': { reach: () => [], document: () => `subscription { agentChanged(id: "${known.agentKey}") { name } }`, at: ['agentChanged'], takes: agt, denial: 'openclaw.agents.read' },
+  'Subscription.historyAppended': {
+    reach: () => [],
+    document: () => `subscription { historyAppended(after: "${known.event}", filter: { namespaceId: "${known.namespace}" }) { type } }`,
+    at: ['historyAppended'],
+    takes: () => ['audit:read'],
+    denial: 'openclaw.audit.read',
+  },
 
   'CreateAgentPayload.agent': { reach: () => [['agent:create'], cfg()], document: command('createAgent', () => ({ ...inNamespace(), name: 'made blindly', configurationId: known.configuration }), 'CreateAgentPayload', 'agent'), at: ['createAgent', 'agent'] },
   'UpdateAgentPayload.agent': { reach: () => [['agent:update'], cfg()], document: command('updateAgent', () => ({ ...inNamespace(), id: known.doomed.agent, configurationId: known.configuration }), 'UpdateAgentPayload', 'agent'), at: ['updateAgent', 'agent'] },
@@ -129,6 +138,7 @@ beforeAll(async () => {
   known.revision = revisionId;
   known.role = newId('role');
   known.binding = newId('bnd');
+  known.event = (await world.send(HistoryDocument, { first: 1, filter: { namespaceId: known.namespace } })).data.eventHistory!.nodes[0]!.eventId;
   const claim = { workKey: workKey.deployment(revisionId), claimToken: 'test' };
   const system = { actor: { principalId: 'system', kind: 'system' }, requestId: null, correlationId: 'test', causationId: null, policyRevision: null } as const;
   known.subject = (await world.streams.load(iam, '')).state.principalOfAgent.get(agent.agentId)!;

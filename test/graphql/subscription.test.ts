@@ -1,6 +1,5 @@
 /** `deploymentChanged` over server-sent events: the current state first, then every change, for as long as the grant lasts. */
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { print } from 'graphql';
 import { agents } from '../../src/aggregates.ts';
 import { workKey } from '../../src/kernel/work.ts';
 import type { CommandContext } from '../../src/runtime/streams.ts';
@@ -8,7 +7,8 @@ import type { ClaimedWork } from '../../src/runtime/work-queue.ts';
 import { until } from '../support/until.ts';
 import { createAgent, createConfiguration, createNamespace, deployAgent } from './fixture.ts';
 import { DeploymentStatesDocument, type DeploymentStatesSubscription } from './operations.generated.ts';
-import { createWorld, type Answer, type World } from './world.ts';
+import { openSubscription, type Subscription } from './subscribing.ts';
+import { createWorld, type World } from './world.ts';
 
 let world: World;
 let namespaceId: string;
@@ -24,44 +24,15 @@ afterAll(() => world.close());
 
 const system: CommandContext = { actor: { principalId: 'system', kind: 'system' }, requestId: null, correlationId: 'test', causationId: null, policyRevision: null };
 
-interface Subscription {
-  readonly results: readonly Answer<DeploymentStatesSubscription>[];
-  readonly ended: boolean;
-  leave(): void;
-}
+const open: Subscription<DeploymentStatesSubscription>[] = [];
 
-const open: Subscription[] = [];
-
-/** Reads the stream of events in the background. */
-const subscribe = async (id: string, key = world.adminKey): Promise<Subscription> => {
-  const leaving = new AbortController();
-  const response = await fetch(world.edge.endpoint, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'text/event-stream', 'x-api-key': key },
-    body: JSON.stringify({ query: print(DeploymentStatesDocument), variables: { id } }),
-    signal: leaving.signal,
-  });
-  const seen = { results: [] as Answer<DeploymentStatesSubscription>[], ended: false, leave: () => leaving.abort() };
-  const read = async () => {
-    let text = '';
-    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
-      text += chunk;
-      const events = text.split('\n\n');
-      text = events.pop()!;
-      for (const event of events) {
-        if (/^event: complete$/m.test(event)) seen.ended = true;
-        const data = /^event: next$/m.test(event) ? /^data: (.*)$/m.exec(event)?.[1] : undefined;
-        if (data !== undefined && data !== '') seen.results.push(JSON.parse(data) as Answer<DeploymentStatesSubscription>);
-      }
-    }
-    seen.ended = true;
-  };
-  read().catch(() => (seen.ended = true));
-  open.push(seen);
-  return seen;
+const subscribe = async (id: string, key = world.adminKey): Promise<Subscription<DeploymentStatesSubscription>> => {
+  const subscription = await openSubscription(world.edge.endpoint, DeploymentStatesDocument, { id }, { 'x-api-key': key });
+  open.push(subscription);
+  return subscription;
 };
 
-const statuses = ({ results }: Subscription) => results.map(({ data, errors }) => data?.deploymentChanged.status ?? errors?.[0]?.extensions.code);
+const statuses = ({ results }: Subscription<DeploymentStatesSubscription>) => results.map(({ data, errors }) => data?.deploymentChanged.status ?? errors?.[0]?.extensions.code);
 
 const deployed = async (name: string) => {
   const { id } = await createAgent(world, namespaceId, configurationId, name);

@@ -1,6 +1,7 @@
 /** The GraphQL edge over real stores and read models, without worker and children: what an Agent becomes is told by the test. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
 import { print } from 'graphql';
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import type pg from 'pg';
@@ -79,6 +80,7 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
     const reads = createReads(pool);
     const driver = createFakeDriver();
     let watches = 0;
+    const timers = new Map<() => void, number>();
     const metrics = createMetrics();
     const keys = createKeys(createKeyRows(pool));
     const signIn = signInParts(pool);
@@ -101,6 +103,10 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
           };
         },
       },
+      every: (ms, listener) => {
+        timers.set(listener, ms);
+        return () => timers.delete(listener);
+      },
     });
     const server: Server = createServer((request, response) => void handler(request, response));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -113,8 +119,20 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
       services,
       metrics,
       takeStatements: take,
-      /** Whether the watch of deployments turns. */
+      /** Whether anything is watched for subscriptions. */
       isWatching: () => watches > 0,
+      /** What is held for subscriptions and connections. */
+      held: async () => ({
+        watches,
+        timers: timers.size,
+        connections: await promisify<number>(server.getConnections.bind(server))(),
+        busy: database.pool.totalCount - database.pool.idleCount,
+        waiting: database.pool.waitingCount,
+      }),
+      /** How often subscribers are judged although nothing changes, in milliseconds. */
+      intervals: () => [...timers.values()],
+      /** Lets one interval pass. */
+      tick: () => [...timers.keys()].forEach((listener) => listener()),
       close: async () => {
         handler.close();
         server.closeIdleConnections();
@@ -152,6 +170,7 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
     return {
       key: text,
       servicePrincipalId,
+      revokeKey: () => streams.execute(iam, '', { type: 'RevokeServiceKey', keyId }, context),
       removeGrant: (index: number) => streams.execute(iam, '', { type: 'DeleteAccessBinding', bindingId: bindingIds[index]! }, context),
     };
   };

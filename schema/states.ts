@@ -1,0 +1,70 @@
+/** What subscriptions send: states and events, each authorized when it is sent, for as long as the caller may read them. (architecture section 7, iam-auth-audit 8.4) */
+import { Repeater } from 'graphql-yoga';
+import type { Caller } from '../src/iam/caller.ts';
+import { Refusal } from '../src/kernel/errors.ts';
+import type { Context } from './builder.ts';
+
+/** A grant, a key or a session that ends is noticed within this time, also when nothing changes. */
+const reauthorizeMs = 25_000;
+
+const isGone = (error: unknown): boolean => error instanceof Refusal && error.code === 'NOT_FOUND';
+
+/** Calls the listener when there may be something to send; the answer ends it. */
+type Subscribe = (changed: () => void) => () => void;
+
+/** A round: what there is to send now, as the caller of now may read it. @throws Refusal when the caller may not any more */
+type Round<Sent> = (caller: Caller) => Promise<readonly Sent[]>;
+
+/**
+ * Sends what is there first, then what each round finds. Between rounds it waits for a change, or for the time at which
+ * the caller is authenticated and judged again; not after a round that found as much as it looks for at once. Completes
+ * when what is read is gone or the process drains, fails when the caller may not read it any more.
+ */
+const rounds = <Sent>({ renewCaller, every, closing }: Context, first: readonly Sent[], round: Round<Sent>, subscribe: Subscribe, atOnce = Infinity): AsyncIterable<Sent> =>
+  new Repeater<Sent>(async (push, stop) => {
+    let stopped = false;
+    let wake = Promise.withResolvers<void>();
+    const ring = () => wake.resolve();
+    void stop.then(() => ((stopped = true), ring()));
+    const end = () => stop();
+    closing.addEventListener('abort', end);
+    const ends = [subscribe(ring), every(reauthorizeMs, ring), () => closing.removeEventListener('abort', end)];
+    try {
+      for (let found = first; ; found = await round(await renewCaller())) {
+        for (const one of found) if (!stopped) await push(one);
+        if (!stopped && found.length < atOnce) {
+          await wake.promise;
+          wake = Promise.withResolvers();
+        }
+        if (stopped) break;
+      }
+    } catch (error) {
+      if (!isGone(error)) throw error;
+      stop();
+    } finally {
+      for (const ending of ends) ending();
+    }
+  });
+
+/**
+ * The current state first, then each one that differs from the last sent; a slow client misses states in between.
+ * @throws Refusal before anything is sent: FORBIDDEN, NOT_FOUND
+ */
+export const statesOf = async <State>(context: Context, read: (caller: Caller) => Promise<State>, subscribe: Subscribe): Promise<AsyncIterable<State>> => {
+  let sent: string | undefined;
+  const round: Round<State> = async (caller) => {
+    const state = await read(caller);
+    const text = JSON.stringify(state);
+    if (text === sent) return [];
+    sent = text;
+    return [state];
+  };
+  return rounds(context, await round(context.caller), round, subscribe);
+};
+
+/**
+ * Every item in order and none left out, however slow the client; `read` answers at most `atOnce` of those it has not
+ * answered yet.
+ * @throws Refusal before anything is sent: FORBIDDEN
+ */
+export const itemsOf = async <Item>(context: Context, read: Round<Item>, subscribe: Subscribe, atOnce: number): Promise<AsyncIterable<Item>> => rounds(context, await read(context.caller), read, subscribe, atOnce);
