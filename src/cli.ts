@@ -1,5 +1,6 @@
-/** The command line: `exuvia serve`, `health`, `demo`, `restore`, `events copy`, `iam …`, `key …`. */
+/** The command line: `exuvia serve`, `health`, `demo`, `restore`, `admin reset-password`, `events copy`, `iam …`, `key …`. */
 import { Command } from 'commander';
+import type { ResetPasswordOptions } from './cli/admin.ts';
 import type { EventsCopyOptions } from './cli/events-copy.ts';
 import type { RestoreOptions } from './cli/restore.ts';
 import { addIamCommands } from './cli/iam-commands.ts';
@@ -39,6 +40,14 @@ program
   .option('--yes', 'go on without asking')
   .option('--installation <id>', 'the Installation to follow, where there is a choice')
   .action((options: RestoreOptions) => orOneSentence(async () => (await import('./cli/restore.ts')).restore(options)));
+
+program
+  .command('admin')
+  .description('accounts of people, on the host of a server that may run')
+  .command('reset-password')
+  .description('write a new random password to admin.json in the data folder, and end the sessions of the account')
+  .option('--email <email>', 'the account; without it the first administrator')
+  .action((options: ResetPasswordOptions) => orOneSentence(async () => (await import('./cli/admin.ts')).resetPassword(options)));
 
 program
   .command('events')

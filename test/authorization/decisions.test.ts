@@ -40,7 +40,7 @@ const expectChange = (row: Row, { names, actor, edge, ...scene }: Scene, { data 
 /** What everybody wrote while the row was asked is what it says: a change, one denial or audited failure, or nothing. (iam-auth-audit 8.7, assertions 1 to 3) */
 const expectLedger = async (row: Row, scene: Scene, answer: Answer, events: readonly RecordedEvent[]): Promise<void> => {
   expect(events.filter(({ metadata: { requestId } }) => requestId !== answer.requestId)).toEqual([]);
-  if (row.denied !== undefined) return expectDenied(fixture, answer, row.asks(scene.names, scene).action[scene.edge], judged(scene.names, scene.actor.id, row.denied));
+  if (row.denied !== undefined) return expectDenied(fixture, answer, row.asks(scene.names, scene).action[scene.edge], judged(scene.names, row.deniedActor ?? scene.actor.id, row.denied));
   if (row.changes !== undefined) return expectChange(row, scene, answer, events);
   expect(events.map(({ type }) => type)).toEqual(row.records === undefined ? [] : [row.records]);
 };

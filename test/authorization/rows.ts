@@ -4,7 +4,8 @@ import type { PresentAgent } from '../../src/agent/agent.ts';
 import type { Code } from '../../src/kernel/errors.ts';
 import type { AuditRecord } from '../../src/kernel/event.ts';
 import { send, useCases as use, type Answer, type EdgeName, type UseCase } from '../support/use-cases.ts';
-import { agentAt, configurationAt, revisionAt, type Actor, type Fixture, type Names } from './fixture.ts';
+import { consoleOrigin } from '../support/sign-in.ts';
+import { agentAt, configurationAt, revisionAt, type Actor, type Fixture, type Names, type Person } from './fixture.ts';
 
 /** A row while it runs on one edge. */
 export interface Scene {
@@ -27,6 +28,10 @@ export interface Row {
   /** What happened before; may put other ids behind names. */
   readonly given?: (scene: Scene) => Promise<Names | void>;
   readonly asks: (names: Names, scene: Scene) => UseCase;
+  /** Sent instead of a key: what a browser would. */
+  readonly credentials?: (scene: Scene) => Promise<Readonly<Record<string, string>>>;
+  /** Whom the denial names, where it is not the actor. */
+  readonly deniedActor?: string;
   /** Sent along with the key. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly only?: EdgeName;
@@ -94,6 +99,69 @@ const forbidden = (denied: string) => ({ status: 403, code: 'FORBIDDEN', denied 
 const invalid = { status: 400, code: 'INVALID_REQUEST' } as const;
 const notFound = { status: 404, code: 'NOT_FOUND' } as const;
 const conflict = { status: 409, code: 'RESOURCE_CONFLICT' } as const;
+
+const administrators = async ({ fixture, names }: Scene): Promise<Person> => fixture.person(names, 'the administrator');
+/** A page of the administrator, which sends these headers beside the cookie of its session. */
+const page = (headers: Readonly<Record<string, string>>): NonNullable<Row['credentials']> => async (scene) => ({ cookie: (await administrators(scene)).cookie, ...headers });
+const pageOf = ({ cookie }: Person) => ({ cookie, origin: consoleOrigin });
+const sql = ({ fixture }: Scene, text: string, ...values: readonly unknown[]) => fixture.application.database.pool.query(text, [...values]);
+const unauthenticated = { status: 401, code: 'UNAUTHENTICATED' } as const;
+const untrusted = { status: 403, code: 'FORBIDDEN' } as const;
+
+const sessions: readonly Row[] = [
+  {
+    id: 'AZ-002',
+    by: 'the administrator',
+    credentials: async (scene) => {
+      const person = await scene.fixture.person(scene.names, ['agent:read=G1']);
+      await sql(scene, 'update session set expires_at = clock_timestamp() where session_key = $1', person.sessionKey);
+      return pageOf(person);
+    },
+    asks: getG1,
+    ...unauthenticated,
+  },
+  {
+    id: 'AZ-003',
+    by: 'the administrator',
+    credentials: async ({ fixture, names }) => {
+      const person = await fixture.person(names, ['agent:read=G1']);
+      const signedOut = await fetch(`${fixture.application.origin}/api/auth/sign-out`, { method: 'POST', headers: pageOf(person) });
+      if (signedOut.status !== 200) throw new Error(`Signing out answered ${signedOut.status}`);
+      return pageOf(person);
+    },
+    asks: getG1,
+    ...unauthenticated,
+  },
+  { id: 'AZ-004', by: 'the administrator', credentials: page({ authorization: 'Bearer any' }), asks: getG1, ...unauthenticated },
+  { id: 'AZ-005', by: 'the administrator', credentials: page({ 'x-api-key': 'exk.no.key' }), asks: getG1, ...unauthenticated },
+  { id: 'AZ-006', by: 'the administrator', credentials: page({ 'x-api-key': '' }), asks: getG1, ...unauthenticated },
+  {
+    id: 'AZ-008',
+    by: 'the administrator',
+    fresh: true,
+    given: async (scene) => {
+      const { cookie } = await administrators(scene);
+      const refused = await send(scene.edge, scene.fixture.application.origin, stopG1(scene.names), { cookie });
+      if (refused.status !== 403) throw new Error(`Without an Origin the stop answered ${refused.status}`);
+      const session = await fetch(`${scene.fixture.application.origin}/api/auth/session`, { headers: { cookie } });
+      if (((await session.json()) as { data: unknown }).data === null) throw new Error('Expected the session to be alive still');
+    },
+    credentials: page({}),
+    asks: stopG1,
+    ...untrusted,
+  },
+  { id: 'AZ-009', by: 'nobody', credentials: async () => ({ cookie: 'openclaw_occ.session_token=junk' }), asks: stopG1, ...untrusted },
+  { id: 'AZ-010', by: 'the administrator', credentials: page({ origin: consoleOrigin, 'sec-fetch-site': 'same-site' }), asks: stopG1, ...untrusted },
+  {
+    id: 'AZ-016',
+    by: 'the administrator',
+    credentials: async ({ fixture }) => pageOf(await fixture.operator.person({ known: false })),
+    asks: getG1,
+    ...forbidden('agent:read=G1'),
+    deniedActor: 'unresolved',
+  },
+  { id: 'AZ-065', by: 'the administrator', credentials: async ({ fixture, names }) => pageOf(await fixture.person(names, ['agent:read=G1'])), asks: getG1, status: 200 },
+];
 
 const admission: readonly Row[] = [
   { id: 'AZ-001', by: 'nobody', asks: getG1, status: 401, code: 'UNAUTHENTICATED' },
@@ -385,7 +453,7 @@ const policy: readonly Row[] = [
   },
 ];
 
-export const rows: readonly Row[] = [...admission, ...creation, ...reads, ...patching, ...deploying, ...stopping, ...revisions, ...policy];
+export const rows: readonly Row[] = [...admission, ...sessions, ...creation, ...reads, ...patching, ...deploying, ...stopping, ...revisions, ...policy];
 
 /** Rows whose outcome the worker decides: dispatch.test.ts. */
 export const dispatchRows = ['AZ-118', 'AZ-142', 'AZ-143', 'AZ-144', 'AZ-145', 'AZ-146'] as const;
@@ -406,7 +474,6 @@ export const allRows: readonly string[] = [[1, 21], [30, 54], [60, 73], [80, 95]
 
 /** Rows that wait for what is not built yet, by what they wait for. */
 export const waiting: Readonly<Record<string, readonly string[]>> = {
-  'sessions and accounts': ['AZ-002', 'AZ-003', 'AZ-004', 'AZ-005', 'AZ-006', 'AZ-008', 'AZ-009', 'AZ-010', 'AZ-016'],
   'Secrets, service accounts and credential sources': ['AZ-043', 'AZ-044', 'AZ-045', 'AZ-046', 'AZ-047', ...through(81, 87), ...through(103, 107), ...through(109, 113), 'AZ-116', 'AZ-119', 'AZ-120', 'AZ-190', 'AZ-193'],
   'workspace files and native admin': through(170, 184),
 };

@@ -16,7 +16,7 @@ export const stage = async (fixture: Fixture, row: Row, edge: EdgeName): Promise
   const actor = typeof row.by === 'string' ? fixture.administrator : await fixture.actor(known, row.by, row.within);
   const before: Scene = { fixture, edge, names: known, actor, defer: (undo) => undone.defer(async () => void (await undo())) };
   const scene = { ...before, names: (await row.given?.(before)) ?? known };
-  const credentials = row.by === 'nobody' ? {} : { 'x-api-key': actor.key, ...row.headers };
+  const credentials = (await row.credentials?.(scene)) ?? (row.by === 'nobody' ? {} : { 'x-api-key': actor.key, ...row.headers });
   return {
     scene,
     ask: () => send(edge, fixture.application.origin, row.asks(scene.names, scene), credentials),

@@ -1,0 +1,64 @@
+/** `exuvia admin reset-password`: on the host, also beside a running server, somebody who has lost his password gets a new one. (iam-auth-audit 4.4) */
+import { mkdir, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { iam } from '../aggregates.ts';
+import { createAuditLog } from '../audit/audit-log.ts';
+import { readConfig } from '../config.ts';
+import { ref } from '../iam/authorizer.ts';
+import type { Policy } from '../iam/policy.ts';
+import { writePrivately } from '../installation/bootstrap.ts';
+import { Fault } from '../kernel/errors.ts';
+import { openHostStores } from '../open-stores.ts';
+import { createAccountRows } from '../postgres/private-rows.ts';
+import { accountNamed, canonicalEmail, type Account, type AccountRows } from '../sign-in/accounts.ts';
+import { createPasswords, randomPassword } from '../sign-in/passwords.ts';
+import { createLogger } from '../telemetry/logger.ts';
+import { say } from './rebuild.ts';
+
+export interface ResetPasswordOptions {
+  /** Of the account; without it the first administrator's. */
+  readonly email?: string;
+}
+
+/** The account to reset. The first administrator's row may be lost with its database; then it is written again. @throws Fault when there is none */
+const chooseAccount = async (rows: AccountRows, policy: Policy, email: string | undefined, firstEmail: string): Promise<Account> => {
+  if (email !== undefined) {
+    const account = await accountNamed(rows, policy, email);
+    if (account === undefined) throw new Fault(`There is no account with the email ${email}`);
+    return account;
+  }
+  if (policy.installation === null) throw new Fault('There is no Installation yet: start the server first');
+  const { principalId, subject: userId } = policy.installation.administrator;
+  const known = await rows.byPrincipal(principalId);
+  if (known !== undefined) return known;
+  const lost: Account = { userId, principalId, email: canonicalEmail(firstEmail), name: 'Administrator', passwordHash: '' };
+  await rows.insert(lost, { founding: true });
+  return lost;
+};
+
+/**
+ * Writes a new password to `admin.json` in the data folder and ends every session of the account.
+ * @throws Fault for stores that cannot be reached, and without such an account
+ */
+export const resetPassword = async ({ email }: ResetPasswordOptions): Promise<void> => {
+  const config = readConfig(process.env);
+  await using stack = new AsyncDisposableStack();
+  const { database, installationId, streams } = await openHostStores(config, createLogger({ level: config.logLevel }), stack);
+  const accountRows = createAccountRows(database.pool);
+  const account = await chooseAccount(accountRows, (await streams.load(iam, '')).state, email, config.administratorEmail);
+
+  const password = randomPassword();
+  const passwordHash = await createPasswords().hash(password);
+  const file = join(config.dataDir, 'admin.json');
+  await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
+  await writePrivately(`${file}.new`, { email: account.email, password });
+  await createAuditLog(streams).record(
+    { actor: { principalId: 'operator', kind: 'system' }, requestId: null },
+    { type: 'PasswordReset', data: { principalId: account.principalId } },
+    { kind: 'mutation', action: 'openclaw.auth.accounts.reset_password', resource: ref.installation(installationId), outcome: 'success', details: { principalId: account.principalId } },
+    null,
+  );
+  const ended = await accountRows.replacePassword(account.userId, passwordHash);
+  await rename(`${file}.new`, file);
+  say(`The new password is in ${file}; ${ended} ${ended === 1 ? 'session has' : 'sessions have'} ended.`);
+};
