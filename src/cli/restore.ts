@@ -93,7 +93,7 @@ export const restore = async ({ yes = false, installation }: RestoreOptions): Pr
   say(`- drop and rebuild ${derived.readModels.length} read models${derived.readModels.length === 0 ? '' : ` (${derived.readModels.join(', ')})`}`);
   say(`- drop ${derived.workItems} work items and derive them again`);
   say(`- reset ${derived.checkpoints} checkpoints to the first event`);
-  say('- make the database know this event store again');
+  say('- make the database know this event store again, and end every session');
   if (needsKey) say(`- issue a new service key to ${keyFile}, for no key of this history has its row in the database`);
   say(strangers.length === 0 ? 'No child runs here without a history.' : `Running here without a history, and left alone: ${strangers.join(', ')}`);
   if (!yes) await confirm();

@@ -9,6 +9,7 @@ import { childrenOf } from '../compute/process-world.ts';
 import { readKey } from '../support/app.ts';
 import { createClient } from '../support/client.ts';
 import { createDatabase } from '../support/database.ts';
+import { isAlive, signInAsAdministrator } from '../support/sign-in.ts';
 import { runToEnd, startServer, type Ended, type LaunchedServer } from '../support/server.ts';
 import { defaultNamespace, demand, stepsIn, type RevisionAnswer } from './steps.ts';
 
@@ -94,6 +95,23 @@ describe('a life of one data folder', () => {
     expect((await fetch(`${server.origin}/readyz`)).status).toBe(200);
   });
 
+  it('admin reset-password beside the running server gives a new password, and ends the sessions of the old one', async () => {
+    const at = { origin: server.origin, dataDir };
+    const { password: old } = JSON.parse(await readFile(join(dataDir, 'admin.json'), 'utf8')) as { password: string };
+    const { cookie } = await signInAsAdministrator(at);
+    expect(await isAlive(server.origin, cookie)).toBe(true);
+    const { code, stdout, stderr } = await runToEnd(['admin', 'reset-password'], env);
+    expect({ code, stderr, stdout }).toEqual({ code: 0, stderr: '', stdout: `The new password is in ${join(dataDir, 'admin.json')}; 1 session has ended.\n` });
+    expect((await stat(join(dataDir, 'admin.json'))).mode & 0o777).toBe(0o600);
+    expect(await isAlive(server.origin, cookie)).toBe(false);
+    expect((await signInAsAdministrator(at, old)).status).toBe(401);
+    expect((await signInAsAdministrator(at)).status).toBe(200);
+    const { client } = await place();
+    const { data } = await client.graphql<{ eventHistory: { nodes: readonly { audit: object }[] } }>('{ eventHistory(filter: { types: ["PasswordReset"] }, first: 5) { nodes { audit { action outcome } } } }');
+    expect(data.eventHistory.nodes).toEqual([{ audit: { action: 'openclaw.auth.accounts.reset_password', outcome: 'success' } }]);
+    expectRefused(await runToEnd(['admin', 'reset-password', '--email', 'nobody@example.test'], env), /There is no account with the email nobody@example\.test/);
+  });
+
   it('SIGTERM ends it with 0 and all its children; the next start brings the Agent back without a new revision', async () => {
     const { steps } = await place();
     agentId = (await steps.createAgent('resident', (await steps.configure()).id)).id;
@@ -116,6 +134,8 @@ describe('a life of one data folder', () => {
     await expectRunning();
     expect((await server.stop()).code).toBe(0);
     expect(await children()).toEqual([]);
+    expect(await runToEnd(['admin', 'reset-password', '--email', 'ADMIN@exuvia.local'], env)).toMatchObject({ code: 0, stdout: expect.stringMatching(/^The new password is in .*; 1 session has ended\.\n$/) as string });
+    expect(await databaseProcesses(dataDir)).toEqual([]);
   });
 
   it('the demo ends with 1 and one sentence when no server answers', async () => {

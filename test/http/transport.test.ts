@@ -69,6 +69,20 @@ describe('development', () => {
   });
 });
 
+describe('the address of a client', () => {
+  it.each([
+    ['127.0.0.1', '192.0.2.1', '192.0.2.1'],
+    ['127.0.0.1', 'spoofed, 192.0.2.9, 192.0.2.1, 10.0.0.7', '192.0.2.1'],
+    ['127.0.0.1', 'unknown', undefined],
+    ['127.0.0.1', undefined, undefined],
+    ['192.0.2.5', '192.0.2.1', undefined],
+  ])('from %s, forwarded for %j: %s', (remoteAddress, forwarded, address) => {
+    const transport = createTransport({ mode: 'production', trustedOrigins: [], trustedProxies: ['127.0.0.1', '10.0.0.0/8'] });
+    const request = { headers: { 'x-forwarded-for': forwarded }, socket: { remoteAddress } } as unknown as Parameters<typeof transport.assert>[0];
+    expect(transport.clientAddress(request)).toBe(address);
+  });
+});
+
 describe('cookies', () => {
   const cookie = { cookie: 'openclaw_occ.session_token=x', 'x-api-key': '-' };
   const origin = 'https://console.example';

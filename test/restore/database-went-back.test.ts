@@ -5,10 +5,12 @@ import { createOperator } from '../../src/iam/operator.ts';
 import { createDatabaseClock } from '../../src/postgres/clock.ts';
 import { createInstallationRow, createKeyRows } from '../../src/postgres/private-rows.ts';
 import { createStreams } from '../../src/runtime/streams.ts';
+import { createLogger } from '../../src/telemetry/logger.ts';
 import { defaultNamespace, stepsIn } from '../end-to-end/steps.ts';
 import { eventsOf } from '../end-to-end/stored-history.ts';
 import { createClient, eventually } from '../support/client.ts';
 import { copyDatabase, createDatabase, type TestDatabase } from '../support/database.ts';
+import { isAlive, pageHeaders, signInAsAdministrator } from '../support/sign-in.ts';
 import { closeStarted, newFolder, readiness, removeFolders, startAt } from './support.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -29,7 +31,7 @@ const withOperator = async <T>(database: TestDatabase, events: TestDatabase, act
   }
 };
 
-it('scenario 9: a database that went back revives no revoked key, catches up, and is told', async () => {
+it('scenario 9: a database that went back revives no revoked key and no session, catches up, and is told', async () => {
   const [database, events, dataDir] = await Promise.all([createDatabase(), createDatabase(), newFolder()]);
   const place = { dataDir, database, eventstoreUrl: events.url };
   const statusWith = async (origin: string, key: string) => (await createClient(origin, key).rest('GET', '/namespaces')).status;
@@ -42,6 +44,9 @@ it('scenario 9: a database that went back revives no revoked key, catches up, an
     return operator.issueKey(id, { name: 'second', lifetimeMs: 3_600_000 });
   });
   expect(await statusWith(first.origin, text)).toBe(200);
+  const ended = (await signInAsAdministrator(first)).cookie;
+  const unended = (await signInAsAdministrator(first)).cookie;
+  expect([await isAlive(first.origin, ended), await isAlive(first.origin, unended)]).toEqual([true, true]);
   await first.close();
   const backup = await copyDatabase(database);
 
@@ -49,16 +54,22 @@ it('scenario 9: a database that went back revives no revoked key, catches up, an
   await eventually('the second opening', openings, ({ length }) => length === 2);
   await withOperator(database, events, (operator) => operator.revokeKey(keyId));
   expect(await statusWith(second.origin, text)).toBe(401);
+  expect((await fetch(`${second.origin}/api/auth/sign-out`, { method: 'POST', headers: pageHeaders(ended) })).status).toBe(200);
+  expect([await isAlive(second.origin, ended), await isAlive(second.origin, unended)]).toEqual([false, true]);
   const { id } = await stepsIn(second.client, namespaceId).configure({ agents: {} });
   await second.close();
   expect(await createKeyRows(database.pool).secretHash(keyId)).toBeUndefined();
 
   const back = { ...place, database: backup };
   expect(await createKeyRows(backup.pool).secretHash(keyId)).toBeDefined();
-  const third = await startAt(back);
-  const told = await eventually('a server that says so', () => readiness(third), ({ status, degraded }) => status === 200 && degraded.length === 1);
-  expect(told.degraded[0]).toMatch(/^The database went back to an older state: at opening 3 it knew of 1/);
+  const told: string[] = [];
+  const third = await startAt(back, { log: createLogger({ level: 'error', to: { write: (line) => void told.push(line) } }) });
+  const ready = await eventually('a server that says so', () => readiness(third), ({ status, degraded }) => status === 200 && degraded.length === 1);
+  expect(ready.degraded[0]).toMatch(/^The database went back to an older state: at opening 3 it knew of 1/);
   expect(await statusWith(third.origin, text)).toBe(401);
+  // One that had ended must not live again, and the database cannot tell which: all of them are over.
+  expect([await isAlive(third.origin, ended), await isAlive(third.origin, unended)]).toEqual([false, false]);
+  expect(told.map((line) => JSON.parse(line) as object)).toMatchObject([{ expected: 2, found: 1, endedSessions: 2, msg: 'the database went back to an older state' }]);
   expect((await third.client.rest('GET', `/namespaces/${namespaceId}/configurations/${id}`)).status).toBe(200);
   await third.close();
 

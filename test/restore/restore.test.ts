@@ -10,6 +10,7 @@ import type { TestApplication } from '../support/app.ts';
 import { eventually } from '../support/client.ts';
 import { copyDatabase, createDatabase, type TestDatabase } from '../support/database.ts';
 import { startEventstoredb } from '../support/eventstoredb/server.ts';
+import { isAlive, signInAsAdministrator } from '../support/sign-in.ts';
 import { closeStarted, countEvents, environmentOf, exuvia, newFolder, readiness, removeFolders, startAt, type Place } from './support.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -51,6 +52,8 @@ describe('scenario 5: an event store that is older, or another', () => {
     const later = stepsIn(second.client, namespaceId);
     const after = await later.configure();
     const forgotten = await later.createAgent('forgotten', after.id);
+    const { cookie } = await signInAsAdministrator(second);
+    expect(await isAlive(second.origin, cookie)).toBe(true);
     await second.close();
     const driver = () => createProcessDriver({ root: join(place.dataDir, 'compute'), log: { info: () => {}, warn: () => {}, error: () => {} } });
     const left = driver();
@@ -87,6 +90,7 @@ describe('scenario 5: an event store that is older, or another', () => {
 
       const on = await startAt(restored);
       await ready(on);
+      expect(await isAlive(on.origin, cookie)).toBe(false);
       expect((await on.client.rest('GET', `${steps.at}/configurations/${before.id}`)).data).toEqual(before);
       expect((await on.client.rest('GET', steps.agentPath(agent.id))).data).toMatchObject({ id: agent.id, name: 'kept' });
       expect((await on.client.rest('GET', `${steps.at}/configurations/${after.id}`)).status).toBe(404);
