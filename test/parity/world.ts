@@ -17,7 +17,7 @@ export interface World {
   readonly failed: string;
   readonly deleting: string;
   /** Ids that nothing has. */
-  readonly nothing: AgentPlace & ConfigurationPlace & RevisionPlace;
+  readonly nothing: AgentPlace & ConfigurationPlace & RevisionPlace & { readonly roleId: string; readonly bindingId: string; readonly keyId: string };
   /** Unique in the Installation, and the same on both edges once the edge's own name is masked. */
   name(what: string): string;
   namespace(): Promise<string>;
@@ -26,6 +26,16 @@ export interface World {
   deployed(): Promise<RevisionPlace>;
   stopping(): Promise<AgentPlace>;
   beingDeleted(): Promise<AgentPlace>;
+  /** Permits to read Agents. Answers its id. */
+  role(...permissions: readonly string[]): Promise<string>;
+  /** What binds such a Role to the service principal of an Agent of its own, on that Agent. */
+  bindable(): Promise<{ readonly subjectId: string; readonly roleId: string; readonly resourceKind: string; readonly resourceId: string }>;
+  /** Answers its id. */
+  binding(): Promise<string>;
+  /** A service principal of the Namespace. */
+  servicePrincipal(): Promise<string>;
+  /** The id of one of its keys. */
+  serviceKey(): Promise<string>;
   /** Begun by another principal who could repeat it, and failed for good. */
   deletionOfAnother(): Promise<AgentPlace>;
 }
@@ -80,15 +90,30 @@ const createWorld = async (edge: EdgeName, application: TestApplication, operato
     const place = await agent();
     return { ...place, revisionId: (await admin(useCases.deployAgent(place))).id };
   };
+  const role: World['role'] = async (...permissions) => {
+    const held = (permissions.length === 0 ? ['agent:read'] : permissions).map(permissionOf);
+    return (await admin(useCases.createRole(namespaceId, { permissions: held.map(({ action, resourceKind }) => ({ action, resourceKind })) }))).id;
+  };
+  const bindable = async () => {
+    const { agentId } = await agent();
+    const { servicePrincipalId } = await admin(useCases.getAgent({ namespaceId, agentId }));
+    return { subjectId: servicePrincipalId as string, roleId: await role(), resourceKind: 'agent', resourceId: agentId };
+  };
+  const servicePrincipal = async () => (await admin(useCases.createServicePrincipal(namespaceId))).id;
   return {
     edge,
+    role,
+    bindable,
+    binding: async () => (await admin(useCases.createAccessBinding(namespaceId, await bindable()))).id,
+    servicePrincipal,
+    serviceKey: async () => (await admin(useCases.issueServiceKey({ servicePrincipalId: await servicePrincipal(), namespaceId, name: 'parity' }))).id,
     namespaceId,
     configurationId,
     foreign: await configurationIn(other),
     provisioning,
     failed,
     deleting,
-    nothing: { namespaceId, agentId: newId('agt'), configurationId: newId('cfg'), revisionId: newId('rev') },
+    nothing: { namespaceId, agentId: newId('agt'), configurationId: newId('cfg'), revisionId: newId('rev'), roleId: newId('role'), bindingId: newId('bnd'), keyId: newId('key') },
     name,
     namespace,
     configuration: (values) => configurationIn(namespaceId, values),
