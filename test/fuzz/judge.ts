@@ -149,7 +149,7 @@ const isGraphql = (target: string): boolean => target === '/graphql' || target.s
 /** Reads an answer and tells what is wrong with it. */
 export const judgeAnswer = (request: FuzzRequest, answer: FuzzAnswer): Verdict => {
   if (isGraphql(request.target)) return judgeGraphql(request, answer);
-  if (operatorPaths.test(request.target) && answer.status === 200) return { requestId: undefined, refusals: [], succeeded: false, faults: headerFaults(answer, /^(?:application\/json|text\/plain)/) };
+  if (operatorPaths.test(pathOf(request.target)) && answer.status === 200) return { requestId: undefined, refusals: [], succeeded: false, faults: headerFaults(answer, /^(?:application\/json|text\/plain)/) };
   return judgeRest(request, answer);
 };
 

@@ -25,8 +25,8 @@ export interface World {
   learn(id: string): void;
   /** Other things instead of those the requests have worn out. */
   renew(): Promise<void>;
-  /** What the log says of failed requests. */
-  readonly complaints: readonly string[];
+  /** What the log says of failed requests; emptied by who reads it. */
+  readonly complaints: string[];
   close(): Promise<void>;
 }
 
