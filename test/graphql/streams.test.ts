@@ -74,6 +74,20 @@ describe('a subscriber to whom nothing happens', () => {
   });
 });
 
+it('a stream opened with a session ends with it', async () => {
+  const { agentId } = await createAgent(world, namespaceId, configurationId, 'seen by a person');
+  const { cookie, endSession } = await world.addPerson(reads('agent', 'namespace'));
+  const subscription = await openSubscription(world.edge.endpoint, AgentStatesDocument, { id: agentId }, { cookie });
+  open.push(subscription);
+  await untilSent(subscription, 1);
+  world.edge.tick();
+  await endSession();
+  world.edge.tick();
+  await untilEnded(subscription);
+  expect(subscription.results[0]?.errors).toBeUndefined();
+  expect(codes(subscription)).toEqual(['UNAUTHENTICATED']);
+});
+
 describe('agentChanged', () => {
   it('sends the current state, then every change, and completes when the Agent is gone', async () => {
     const { id, agentId } = await createAgent(world, namespaceId, configurationId, 'watched');

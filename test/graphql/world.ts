@@ -1,4 +1,5 @@
 /** The GraphQL edge over real stores and read models, without worker and children: what an Agent becomes is told by the test. */
+import { randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
@@ -17,7 +18,7 @@ import type { Metadata } from '../../src/kernel/event.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { workKey } from '../../src/kernel/work.ts';
 import { createDatabaseClock } from '../../src/postgres/clock.ts';
-import { createKeyRows } from '../../src/postgres/private-rows.ts';
+import { createAccountRows, createKeyRows, createSessionRows } from '../../src/postgres/private-rows.ts';
 import { openPool } from '../../src/postgres/pool.ts';
 import { checkpointChannel } from '../../src/runtime/consumer-checkpoint.ts';
 import { listen } from '../../src/runtime/notifications.ts';
@@ -25,6 +26,7 @@ import { createReadYourWrite } from '../../src/runtime/read-your-write.ts';
 import { createStreams, type CommandContext } from '../../src/runtime/streams.ts';
 import { createWorkQueue, workChannel } from '../../src/runtime/work-queue.ts';
 import { createServices } from '../../src/services.ts';
+import { newSession, sessionCookieName, sessionLifetimeMs } from '../../src/sign-in/sessions.ts';
 import { createLogger } from '../../src/telemetry/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { productConsumers, startConsumers } from '../support/consumers.ts';
@@ -144,11 +146,7 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
   const edge = await openEdge();
   const { streams } = edge;
 
-  /** A service principal with these grants and a key of its own. */
-  const addPrincipal = async (grants: readonly GrantSpec[]) => {
-    const servicePrincipalId = newId('spn');
-    const { keyId, text, secretHash } = newKey();
-    await streams.execute(iam, '', { type: 'CreateServicePrincipal', servicePrincipalId }, context);
+  const grantTo = async (subjectId: string, grants: readonly GrantSpec[]): Promise<readonly string[]> => {
     const bindingIds: string[] = [];
     for (const { action, resourceKind, namespaceId, resourceId } of grants) {
       const roleId = newId('role');
@@ -159,12 +157,35 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
         '',
         {
           type: 'CreateAccessBinding',
-          binding: { bindingId, subjectKind: 'identity', subjectId: servicePrincipalId, roleId, ...(namespaceId !== undefined && { namespaceId }), ...(resourceId !== undefined && { resourceKind, resourceId }) },
+          binding: { bindingId, subjectKind: 'identity', subjectId, roleId, ...(namespaceId !== undefined && { namespaceId }), ...(resourceId !== undefined && { resourceKind, resourceId }) },
         },
         context,
       );
       bindingIds.push(bindingId);
     }
+    return bindingIds;
+  };
+
+  /** A person with these grants who has signed in. */
+  const addPerson = async (grants: readonly GrantSpec[]) => {
+    const principalId = newId('prn');
+    const userId = randomUUID();
+    const passwordHash = 'none';
+    await streams.execute(iam, '', { type: 'CreatePrincipal', principalId, issuer: 'local', subject: userId }, context);
+    await grantTo(principalId, grants);
+    await createAccountRows(background).insert({ userId, principalId, email: `${userId}@example.test`, name: 'Person', passwordHash });
+    const { token, tokenHash, sessionKey } = newSession();
+    const sessions = createSessionRows(background);
+    await sessions.insert({ sessionKey, tokenHash, userId, passwordHash }, sessionLifetimeMs);
+    return { cookie: `${sessionCookieName}=${token}`, endSession: () => sessions.erase(sessionKey) };
+  };
+
+  /** A service principal with these grants and a key of its own. */
+  const addPrincipal = async (grants: readonly GrantSpec[]) => {
+    const servicePrincipalId = newId('spn');
+    const { keyId, text, secretHash } = newKey();
+    await streams.execute(iam, '', { type: 'CreateServicePrincipal', servicePrincipalId }, context);
+    const bindingIds = await grantTo(servicePrincipalId, grants);
     await createKeyRows(background).insert(keyId, servicePrincipalId, secretHash);
     await streams.execute(iam, '', { type: 'IssueServiceKey', key: { keyId, servicePrincipalId, name: 'test', expiresAt: '2999-01-01T00:00:00.000Z' } }, context);
     return {
@@ -222,6 +243,7 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
     queue,
     adminKey: key.text,
     addPrincipal,
+    addPerson,
     send,
     /** Actions that were denied to a request, in order. */
     denialsOf: async (requestId: string) => {
