@@ -30,3 +30,10 @@ export const covers = (policy: Policy, identityId: string, otherId: string): boo
   const own = reachesOf(policy, identityId);
   return reachesOf(policy, otherId).every((needed) => own.some((held) => includes(held, needed)));
 };
+
+/** Every permission of a Role that is bound in the whole Installation. */
+export const coversRole = (policy: Policy, identityId: string, roleId: string): boolean => {
+  const own = reachesOf(policy, identityId);
+  const needed = policy.roles.get(roleId)?.permissions ?? [];
+  return needed.every((permission) => own.some((held) => includes(held, { permission, namespaceId: undefined, resource: undefined })));
+};

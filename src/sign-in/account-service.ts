@@ -4,6 +4,9 @@ import { iam } from '../aggregates.ts';
 import { contextOf, withoutAudit, type Core } from '../core.ts';
 import { ref, type Operation } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
+import { coversRole } from '../iam/coverage.ts';
+import type { IamCommand } from '../iam/iam.ts';
+import type { Policy } from '../iam/policy.ts';
 import { Refusal } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import { accountNamed, canonicalEmail, localIssuer, type Account, type AccountRows } from './accounts.ts';
@@ -17,7 +20,7 @@ export interface AccountView {
   readonly principalId: string;
 }
 
-/** @throws Refusal FORBIDDEN without `installation:administer` */
+/** @throws Refusal FORBIDDEN without `installation:administer`, and for a Role that may do more than the caller */
 export interface AccountService {
   /**
    * An account, its Principal and, with a `roleId`, the binding to that Role of the Installation.
@@ -33,6 +36,9 @@ export interface AccountService {
 
 /** How long another creation with the same email may take before it is taken for dead. */
 const graceMs = 2_000;
+
+class GrantsNotCovered extends Refusal {}
+const notCovered = (): Refusal => new GrantsNotCovered('FORBIDDEN', 'You do not have permission for this operation');
 
 const taken = (): Refusal => new Refusal('RESOURCE_CONFLICT', 'Another account has this email');
 
@@ -76,13 +82,19 @@ export const createAccountService = ({
       const context = contextOf(caller, creating, grant, { details: { principalId, userId, ...role } });
       const address = canonicalEmail(email);
       const account: Account = { userId, principalId, email: address, name: name ?? address, passwordHash: await passwords.hash(password) };
+      const command: IamCommand = { type: 'CreatePrincipal', principalId, issuer: localIssuer, subject: userId, ...(role !== undefined && { role }) };
+      const decide = (policy: Policy) => {
+        const decision = iam.decider.decide(policy, command);
+        return decision instanceof Refusal || roleId === undefined || coversRole(policy, caller.actor.principalId, roleId) ? decision : notCovered();
+      };
       await reserve(account, context);
       try {
-        const created = await streams.execute(iam, '', { type: 'CreatePrincipal', principalId, issuer: localIssuer, subject: userId, ...(role !== undefined && { role }) }, context, grant.guard);
+        const created = await streams.execute(iam, '', decide, context, grant.guard);
         await waitFor(created.lastPosition);
       } catch (error) {
         if (error instanceof Refusal && error.kind !== 'unavailable') await accountRows.erase(userId);
-        throw error;
+        if (!(error instanceof GrantsNotCovered)) throw error;
+        throw await authorizer.denied(caller, creating, ['administer', resource], error, { roleId }, 'ACCOUNT_PRINCIPAL_GRANTS_NOT_COVERED');
       }
       return { id: userId, email: address, name: account.name, principalId };
     },

@@ -68,6 +68,16 @@ describe('an account', () => {
     expect(await create({ email: 'third@example.test', password })).toMatchObject({ status: 201 });
   });
 
+  it('with a Role that may do more than its maker is refused, and audited as such', async () => {
+    const maker = await operator.person();
+    await maker.grant([{ action: 'administer', resourceKind: 'installation' }]);
+    const body = { email: 'eighth@example.test', password, roleId: await administratorRole() };
+    const answer = await create(body, pageHeaders(maker.cookie));
+    expect(answer).toMatchObject({ status: 403, code: 'FORBIDDEN' });
+    expect(await eventsOf(application.database, answer.requestId)).toMatchObject([{ type: 'AuthorizationDenied', metadata: { audit: { reasonCode: 'ACCOUNT_PRINCIPAL_GRANTS_NOT_COVERED', details: { roleId: body.roleId } } } }]);
+    expect(await create({ ...body, roleId: await operator.createRole([{ action: 'administer', resourceKind: 'installation' }]) }, pageHeaders(maker.cookie))).toMatchObject({ status: 201 });
+  });
+
   it('has its email alone, however it is written and however many ask at once', async () => {
     expect(await create({ email: 'fourth@example.test', password })).toMatchObject({ status: 201 });
     expect(await create({ email: 'FOURTH@example.test', password })).toMatchObject({ status: 409, code: 'RESOURCE_CONFLICT' });
