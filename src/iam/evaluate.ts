@@ -65,6 +65,7 @@ const bindingsFor = (policy: Policy, subjects: readonly (readonly [AccessBinding
 };
 
 const restrictionsFor = (policy: Policy, action: Action, resource: ResourceRef): readonly string[] => {
+  if (policy.restrictions.isEmpty()) return none;
   const { kind, id, namespaceId } = resource;
   const wide = [{}, { resourceId: id }];
   const scopes = namespaceId === undefined ? wide : [...wide, { namespaceId }, { namespaceId, resourceId: id }];

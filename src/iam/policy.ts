@@ -46,11 +46,11 @@ type Scope = Pick<AccessBinding, 'namespaceId' | 'resourceKind' | 'resourceId'>;
 
 /** The key of a subject's bindings in one exact scope; an absent part is a scope of its own. */
 export const bindingPlace = (subjectKind: AccessBinding['subjectKind'], subjectId: string, { namespaceId, resourceKind, resourceId }: Scope): string =>
-  [subjectKind, subjectId, namespaceId, resourceKind, resourceId].join('\n');
+  `${subjectKind}\n${subjectId}\n${namespaceId ?? ''}\n${resourceKind ?? ''}\n${resourceId ?? ''}`;
 
 /** The key of the Restrictions of one permission in one exact scope. */
 export const restrictionPlace = (action: string, resourceKind: string, { namespaceId, resourceId }: Scope): string =>
-  [action, resourceKind, namespaceId, resourceId].join('\n');
+  `${action}\n${resourceKind}\n${namespaceId ?? ''}\n${resourceId ?? ''}`;
 
 export const membershipKey = ({ groupId, principalId }: Pick<GroupMembership, 'groupId' | 'principalId'>): string => `${groupId}\n${principalId}`;
 
