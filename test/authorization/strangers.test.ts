@@ -1,6 +1,6 @@
 /** Whoever was granted nothing is refused everywhere; whoever was granted one thing may do that and nothing else. Both walk the routes and fields themselves, so that no new one is forgotten. */
 import type { GraphQLObjectType } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { schema } from '../../schema/index.ts';
 import { routes } from '../../src/http/rest/routes.ts';
 import { edges, send, sendGraphql, useCases as use, type Answer, type EdgeName, type UseCase } from '../support/use-cases.ts';
@@ -45,6 +45,7 @@ const asked = (names: Names, { n, c, g, r, role, binding, principal, key }: Targ
     listAgentRevisions: { useCase: use.listAgentRevisions(agent), refused: `agent:read=${g}` },
     getAgentRevision: { useCase: use.getAgentRevision(revision), refused: `agent_revision:read=${r}` },
     getAgentDeployment: { useCase: use.getAgentDeployment(revision), refused: `agent_revision:read=${r}` },
+    diagnoseAgentDeployment: { useCase: use.diagnoseAgentDeployment(revision), refused: 'agent:read=G1' },
     listRoles: { useCase: use.listRoles(N), refused: administer },
     createRole: { useCase: use.createRole(N, { permissions: [{ action: 'read', resourceKind: 'agent' }] }), refused: administer },
     getRole: { useCase: use.getRole(N, names[role]!), refused: administer },
@@ -66,6 +67,9 @@ let fixture: Fixture;
 let stranger: Actor;
 beforeAll(async () => {
   fixture = await createFixture();
+});
+// One for all would come to the limit of denials.
+beforeEach(async () => {
   stranger = await fixture.actor(fixture.names, []);
 });
 afterAll(() => fixture?.close());
@@ -132,6 +136,7 @@ describe('a principal without grants', () => {
     revokeServiceKey: [`mutation($id: ID!) { revokeServiceKey(input: { keyId: $id }) ${refusal} }`, 'key'],
     agentChanged: ['subscription($id: ID!) { agentChanged(id: $id) { status } }', 'g'],
     historyAppended: ['subscription($id: ID!) { historyAppended(filter: { namespaceId: $id }) { type } }', 'n'],
+    diagnoseAgentDeployment: [`mutation($id: ID!) { diagnoseAgentDeployment(input: { id: $id }) ${refusal} }`, 'r'],
     deploymentChanged: ['subscription($id: ID!) { deploymentChanged(id: $id) { status } }', 'r'],
   };
 
@@ -259,7 +264,7 @@ describe('a principal with one exact grant', () => {
   it('every route is among them, or needs more than one', () => {
     const reachedAlone = enough.flatMap(([, allowed]) => allowed);
     expect(operationIds.filter((operationId) => !reachedAlone.includes(operationId)).toSorted()).toEqual(
-      [...['createAgent', 'createConfiguration', 'deployAgent', 'listNamespaces', 'updateAgent'], ...ofPolicy].toSorted(),
+      [...['createAgent', 'createConfiguration', 'deployAgent', 'diagnoseAgentDeployment', 'listNamespaces', 'updateAgent'], ...ofPolicy].toSorted(),
     );
   });
 

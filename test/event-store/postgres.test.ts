@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { noStream, StoreUnavailable, WrongExpectedRevision } from '../../src/event-store/event-store.ts';
 import type { EventStore, Page } from '../../src/event-store/event-store.ts';
 import { createPostgresEventStore } from '../../src/event-store/postgres.ts';
@@ -129,6 +129,20 @@ describe('PostgreSQL event store', () => {
       const stored = await store.readStream(stream, 0);
       expect(stored).toHaveLength(3);
       expect(appended).toEqual({ revision: 2, position: stored[2]!.position });
+    });
+
+    it('an append whose time ended while it waited is not stored by a later call', async () => {
+      const store = open({ appendBudgetMs: 200 });
+      await store.append(stream, noStream, [event()]);
+      const holder = await connect();
+      await holder.query(`select pg_advisory_lock('event'::regclass::oid::bigint)`);
+      const inFlight = store.append(stream, 0, [event()]).catch((error: unknown) => error);
+      await vi.waitUntil(async () => (await holder.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rows.length === 1);
+      await expect(store.append(`${prefix}late`, noStream, [event()])).rejects.toBeInstanceOf(StoreUnavailable);
+      await holder.query('select pg_advisory_unlock_all()');
+      await inFlight;
+      await store.append(`${prefix}next`, noStream, [event()]);
+      expect(await store.readStream(`${prefix}late`, 0)).toEqual([]);
     });
 
     it('connections that are ended are replaced without anybody noticing', async () => {

@@ -30,7 +30,7 @@ const writeHistory = async (store: EventStore, of = prefix): Promise<void> => {
   await streams.execute(eventStore, '', { type: 'OpenStore', storeId: 'the-store' }, context);
   for (let number = 0; number < 12; number++) {
     await streams.execute(register, '', { type: 'TakeNamespaceName', namespaceId: `ns_${number}`, name: `näme-${number}` }, context);
-    if (number % 3 === 0) await streams.execute(iam, '', { type: 'CreatePrincipal', principalId: `prn_${number}`, issuer: 'local', subject: '"\\' }, context);
+    if (number % 3 === 0) await streams.execute(iam, '', { type: 'CreatePrincipal', principalId: `prn_${number}`, issuer: 'local', subject: `"\\${number}` }, context);
   }
 };
 

@@ -78,6 +78,8 @@ export const createAppendLane = (url: string, budgetMs: number): AppendLane => {
     let most = maxBatchAppends;
     for (;;) {
       await new Promise(setImmediate); // callers woken by one answer share the next call
+      // Who was told that his append is not stored shall not find it stored by a later call.
+      waiting = waiting.filter(({ deadline }) => deadline > performance.now());
       if (waiting.length === 0) break;
       const batch = takeBatch(waiting, most);
       waiting = waiting.slice(batch.length);
@@ -90,7 +92,7 @@ export const createAppendLane = (url: string, budgetMs: number): AppendLane => {
         const failed = failure(error);
         if (failed instanceof StoreUnavailable) {
           lastFailure = failed;
-          waiting = [...batch, ...waiting].filter((append) => append.deadline > performance.now());
+          waiting = [...batch, ...waiting];
           await delay(retryMs);
         } else if (batch.length === 1) {
           batch[0]!.reject(failed);
