@@ -5,7 +5,7 @@ import type { FuzzRequest } from './rest-requests.ts';
 export interface FuzzAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** Of an event stream, its first event. */
+  /** Of an event stream, its first event; without a `data` line where none came at once. */
   readonly body: string;
 }
 
@@ -16,6 +16,8 @@ export interface FuzzClient {
 }
 
 const deadlineMs = 30_000;
+/** How long a stream may be silent before it is left. */
+const silenceMs = 500;
 
 /** The header lines of a request, in order. */
 export const linesOf = ({ credential, headers }: FuzzRequest): readonly (readonly [name: string, value: string])[] => [...Object.entries(credential.headers), ...headers];
@@ -36,11 +38,15 @@ export const createFuzzClient = (origin: string): FuzzClient => {
         const chunks: Buffer[] = [];
         const finish = () => resolve({ status: response.statusCode!, headers: response.headers, body: Buffer.concat(chunks).toString() });
         const streams = response.headers['content-type']?.startsWith('text/event-stream') === true;
-        response.on('data', (chunk: Buffer) => {
-          chunks.push(chunk);
-          if (!streams || !/^data: .*\n\n/m.test(Buffer.concat(chunks).toString())) return;
+        const leave = () => {
           finish();
           response.destroy();
+        };
+        const silence = streams ? setTimeout(leave, silenceMs) : undefined;
+        response.on('close', () => clearTimeout(silence));
+        response.on('data', (chunk: Buffer) => {
+          chunks.push(chunk);
+          if (streams && /^data: .*\n\n/m.test(Buffer.concat(chunks).toString())) leave();
         });
         response.on('end', finish);
         response.on('error', reject);

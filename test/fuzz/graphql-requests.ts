@@ -86,9 +86,12 @@ const argumentsOf = (random: Random, args: readonly GraphQLArgument[], field: st
   return given.length === 0 ? '' : `(${given.join(', ')})`;
 };
 
+/** What every document asks of a refusal, so that it can be judged. */
+const refusal = '{ __typename code message status requestId details { path code } }';
+
 const selectionOf = (random: Random, type: GraphQLNamedOutputType, depth: number, world: World, variables: Variables): string => {
   if (isLeafType(type)) return '';
-  if (type.name === 'Refusal') return '{ __typename code message status requestId details { path code } }';
+  if (type.name === 'Refusal') return refusal;
   if (isAbstractType(type)) {
     const members = schema.getPossibleTypes(type).filter(() => isUnionType(type) || random.chance(0.5));
     return `{ __typename ${members.map((member) => `... on ${member.name} ${selectionOf(random, member, depth, world, variables)}`).join(' ')} }`;
@@ -151,7 +154,13 @@ const oddDocuments: readonly string[] = [
   'extend schema { query: Query }',
 ];
 
+/** The document with a piece missing or too much, but for what it asks of refusals. */
 const cut = (random: Random, text: string): string => {
+  const spoilt = cutAnywhere(random, text);
+  return spoilt.split(refusal).length === text.split(refusal).length ? spoilt : text;
+};
+
+const cutAnywhere = (random: Random, text: string): string => {
   const [from, to] = [random.below(text.length), random.below(text.length)].toSorted((a, b) => a - b) as [number, number];
   return random.chance(0.5) ? text.slice(0, from) + text.slice(Math.min(to, from + 12)) : text.slice(0, from) + random.pick(['{', '}', '(', '"', '$', '...', '\u0000', '! ', '@skip(if: $x)', '\\u{d800}']) + text.slice(from);
 };

@@ -126,8 +126,9 @@ const judgeGraphql = (request: FuzzRequest, answer: FuzzAnswer): Verdict => {
   const streams = String(headers['content-type']).startsWith('text/event-stream');
   const faults = headerFaults(answer, /^(?:application\/(?:json|graphql-response\+json); charset=utf-8|text\/event-stream)/);
   const none: Verdict = { requestId, refusals: [], succeeded: false, faults };
-  if (method === 'HEAD') return none;
-  const result = parsed(streams ? (/^data: (\{.*)$/m.exec(body)?.[1] ?? '') : body);
+  const told = streams ? /^data: (\{.*)$/m.exec(body)?.[1] : body;
+  if (method === 'HEAD' || told === undefined) return none;
+  const result = parsed(told);
   if (result === undefined) return { ...none, faults: [...faults, 'the body is no JSON object'] };
   if (!/^(?:data|errors|data errors)$/.test(membersOf(result))) faults.push(`a result with the members ${membersOf(result)}`);
   const errors = (result['errors'] ?? []) as readonly { readonly message: string; readonly extensions?: Json }[];
