@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createYoga, type Plugin } from 'graphql-yoga';
 import { schema, type Context } from '../../schema/index.ts';
 import { deploymentView } from '../agent-revision/service.ts';
-import { newRequestId, type Authenticate } from '../iam/authenticate.ts';
+import { establishedLately, newRequestId, type Authenticate } from '../iam/authenticate.ts';
 import type { Caller } from '../iam/caller.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { Core } from '../core.ts';
@@ -107,8 +107,9 @@ export const createGraphqlHandler = ({
   const execute = async (request: IncomingMessage, response: ServerResponse, requestId: string, outcome: Outcome): Promise<void> => {
     const denials = createDenialAllowance();
     const renewCaller = async () => ({ ...(await authenticate(request.headers, requestId)), denials });
-    const caller = await renewCaller();
+    const early = await renewCaller();
     const document = await readDocument(request);
+    const caller = await establishedLately(early, renewCaller);
     request.headers.accept = acceptOf(request.headers.accept);
     // A body that is parsed already is what yoga takes first.
     await yoga.handle(Object.assign(request, { body: document }), response, { caller, renewCaller, ending: denials.refusal, outcome });

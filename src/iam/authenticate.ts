@@ -13,6 +13,11 @@ export type Authenticate = (headers: Headers, requestId: string) => Promise<Call
 /** A request's id is always the server's own. */
 export const newRequestId = (): string => newId('req');
 
+const maxAgeMs = 250;
+
+/** Who calls, once the request has arrived whole: established again where its body was so long in coming that grant, key or session may have ended. */
+export const establishedLately = async (caller: Caller, establish: () => Promise<Caller>): Promise<Caller> => (performance.now() - caller.arrivedAt <= maxAgeMs ? caller : establish());
+
 /** An account the history does not know, or no longer: whatever it asks is denied, and audited as nobody's. */
 const unresolved: Actor = { principalId: 'unresolved', kind: 'principal', unresolved: true };
 

@@ -2,14 +2,17 @@
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { createGraphqlHandler } from '../../src/http/graphql.ts';
 import { routes } from '../../src/http/rest/routes.ts';
+import type { Authenticate } from '../../src/iam/authenticate.ts';
+import { unauthenticated } from '../../src/iam/caller.ts';
 import { Undecodable } from '../../src/kernel/codec.ts';
 import { Refusal, unavailable } from '../../src/kernel/errors.ts';
 import { createLogger } from '../../src/telemetry/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { until } from '../support/until.ts';
 import { errorOf, startEdge } from './edge.ts';
-import { installationView } from './views.ts';
+import { installationView, namespaceView } from './views.ts';
 
 const anonymous = { 'x-api-key': '-' };
 
@@ -205,5 +208,29 @@ describe('the log', () => {
     expect(lines.join('')).not.toContain('hush');
     expect(JSON.parse(lines[0]!)).toMatchObject({ level: 'info', msg: 'Seen', headers: { accept: 'json' } });
     expect(JSON.parse(lines[1]!)).toMatchObject({ error: { type: 'Error', message: 'outer', code: '23505', cause: { message: 'inner' } } });
+  });
+});
+
+describe('a caller whose body was long in coming', () => {
+  const named = JSON.stringify({ name: 'late' });
+  const queried = JSON.stringify({ query: '{ __typename }' });
+
+  it.each([
+    ['REST', '/namespaces', named],
+    ['GraphQL', '/graphql', queried],
+  ])('is established again when it is there, over %s: what ended meanwhile counts no more', async (_, path, body) => {
+    const statusOf = async (arrivedAt: number): Promise<readonly [status: number, established: number]> => {
+      let established = 0;
+      const authenticate: Authenticate = async (_headers, requestId) => {
+        if (++established > 1) throw unauthenticated();
+        return { actor: { principalId: 'spn_1', kind: 'service_principal' }, keyNamespaceId: undefined, arrivedAt, requestId };
+      };
+      const log = createLogger({ level: 'silent' });
+      const graphql = createGraphqlHandler({ services: {} as never, core: {} as never, reads: {} as never, authenticate, metrics: createMetrics(), log, settings: { mode: 'production' }, changes: { subscribe: () => () => {} } });
+      const { send } = await startEdge({ answers: { 'namespaces.create': namespaceView }, authenticate, graphql });
+      return [(await send({ method: 'POST', path, body })).status, established];
+    };
+    expect(await statusOf(performance.now() - 251)).toEqual([401, 2]);
+    expect(await statusOf(Infinity)).toEqual([path === '/graphql' ? 200 : 201, 1]);
   });
 });

@@ -5,7 +5,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerFactory } from 'fastify';
-import type { Authenticate } from '../../iam/authenticate.ts';
+import { establishedLately, type Authenticate } from '../../iam/authenticate.ts';
 import type { Caller, Visitor } from '../../iam/caller.ts';
 import { Refusal } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
@@ -147,8 +147,10 @@ export const createRest = ({ services, authenticate, transport, mode, metrics, l
         request.caller = await admit(request.raw, request.params, request.id);
       },
       handler: async (request, reply) => {
+        const early = request.caller!;
+        const caller = 'actor' in early ? await establishedLately(early, () => authenticate(request.headers, request.id)) : early;
         const view = await route.handle(services, {
-          caller: request.caller!,
+          caller,
           params: request.params,
           idempotencyKey: idempotencyKeyOf(route, request),
           ifMatch: ifMatchOf(route, request),
