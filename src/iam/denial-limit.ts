@@ -75,7 +75,7 @@ export const createDenialLimit = ({
     );
   };
 
-  const summarise = async (): Promise<void> => {
+  const summariseNow = async (): Promise<void> => {
     const due = [...suppressed];
     suppressed.clear();
     const each = async ([principalId, one]: readonly [string, Suppressed]): Promise<void> => {
@@ -89,6 +89,10 @@ export const createDenialLimit = ({
     };
     await Promise.all(due.map(each));
   };
+
+  let summarised = Promise.resolve();
+  /** One after the other: the last one, at the end, takes with it what an earlier one could not record. */
+  const summarise = (): Promise<void> => (summarised = summarised.then(summariseNow));
 
   const timer = setInterval(() => void summarise(), summariseEveryMs);
   timer.unref();

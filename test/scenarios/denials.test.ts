@@ -84,6 +84,16 @@ describe('scenario 25: the denials of a principal', () => {
     await limit.close();
     expect((await summaries()).map(({ data }) => data)).toEqual([{ principalId: 'spn_stranger', from: '2026-01-01T00:00:00.000Z', to: '2026-01-01T00:00:00.050Z', count: 5 }]);
   });
+
+  it('lose no summary that is under way at the end', async () => {
+    recorded(103);
+    isStoreAway = true;
+    const underWay = limit.summarise();
+    isStoreAway = false;
+    await limit.close();
+    await underWay;
+    expect((await summaries()).map(({ data }) => data)).toMatchObject([{ principalId: 'spn_stranger', count: 3 }]);
+  });
 });
 
 describe('scenario 25: over HTTP', () => {
