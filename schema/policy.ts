@@ -6,7 +6,7 @@ import { builder } from './builder.ts';
 import { contentOf } from './command.ts';
 import { connectionOf, oneMore, pageOf } from './connection.ts';
 import { Namespace } from './namespace.ts';
-import { accessBindingPlace, keyOf, namespaceIdOf, opaque, rawOf, rolePlace } from './place.ts';
+import { accessBindingPlace, keyOf, namespaceIdOf, opaque, rawOf, rawOfAny, rolePlace } from './place.ts';
 
 const Permission = builder.objectRef<RoleView['permissions'][number]>('Permission').implement({
   description: 'One action on one kind of resource. No action implies another.',
@@ -147,7 +147,7 @@ builder.relayMutationField(
   {
     errors: {},
     resolve: async (_, { input }, { services, caller }) => ({
-      accessBinding: await services.iam.createAccessBinding(caller, namespaceIdOf(input.namespaceId, 'namespaceId'), contentOf(createAccessBindingInput, { ...input, roleId: rawOf(input.roleId, 'Role') })),
+      accessBinding: await services.iam.createAccessBinding(caller, namespaceIdOf(input.namespaceId, 'namespaceId'), contentOf(createAccessBindingInput, { ...input, roleId: rawOf(input.roleId, 'Role'), resourceId: rawOfAny(input.resourceId) })),
     }),
   },
   { outputFields: (t) => ({ accessBinding: t.expose('accessBinding', { type: AccessBinding }) }) },

@@ -2,6 +2,7 @@
 import { configurations, iam, namespaces } from '../aggregates.ts';
 import { ref, type Operation, type Permission } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
+import { bindingsNaming } from '../iam/policy.ts';
 import { Refusal } from '../kernel/errors.ts';
 import { isUnreadable } from '../kernel/codec.ts';
 import type { RegisteredResource } from '../namespace/messages.ts';
@@ -136,9 +137,10 @@ export const createConfigurationService = ({ core, reads }: { readonly core: Cor
       const resource = ref.in('configuration', namespaceId, configurationId);
       const deleting = operation('delete', resource);
       const grant = await authorizer.require(caller, deleting, [['delete', resource]]);
-      const context = contextOf(caller, deleting, grant);
       const { state } = await streams.load(configurations, configurationId);
       if (state.phase !== 'present' || state.namespaceId !== namespaceId) throw configurationNotFound();
+      const removedAccessBindings = bindingsNaming((await authorizer.current()).state, [configurationId]);
+      const context = contextOf(caller, deleting, grant, { ...(removedAccessBindings.length > 0 && { details: { removedAccessBindings } }) });
       await settlement.register(namespaceId, { type: 'RemoveResource', resource: { kind: 'configuration', id: configurationId } }, context, grant.guard);
       const deleted = await streams.execute(configurations, configurationId, { type: 'DeleteConfiguration' }, withoutAudit(context));
       await streams.execute(iam, '', { type: 'RemoveResourcePolicy', resourceKind: 'configuration', resourceId: configurationId, namespaceId }, withoutAudit(context));

@@ -90,20 +90,17 @@ export const createServiceKeyService = ({
       const key = policy.keys.get(keyId);
       if (key === undefined) throw new Refusal('NOT_FOUND', 'The service key was not found');
       const decide = decideCovered(caller, key, { type: 'RevokeServiceKey', keyId });
-      let isDecided = false;
-      const decideTelling = (tail: Policy) => {
-        const decision = decide(tail);
-        isDecided = !(decision instanceof Refusal);
-        return decision;
-      };
+      const decision = decide(policy);
+      if (decision instanceof Refusal) throw await recorded(decision, caller, 'revoke', key);
+      const erase = () => keys.erase(keyId).catch(() => undefined); // the history says already that it ended, or is asked again
       try {
-        await changePolicy({ ...asked, decide: decideTelling, about: about(key) });
+        await changePolicy({ ...asked, decide, about: about(key) });
       } catch (refusal) {
+        // Who might revoke it has given it up: of no use from here, although that could not be recorded.
+        if (refusal instanceof Refusal && refusal.kind === 'unavailable') await erase();
         throw await recorded(refusal, caller, 'revoke', key);
-      } finally {
-        // Of no use from here, whether its revocation could be recorded or not.
-        if (isDecided) await keys.erase(keyId).catch(() => undefined);
       }
+      await erase();
       return { id: keyId, revoked: true };
     },
   };

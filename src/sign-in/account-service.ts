@@ -2,8 +2,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { iam } from '../aggregates.ts';
 import { contextOf, withoutAudit, type Core } from '../core.ts';
-import { ref, type Operation } from '../iam/authorizer.ts';
+import { ref, type Operation, type Permission } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
+import { createChangePolicy } from '../iam/change.ts';
 import { coversRole } from '../iam/coverage.ts';
 import type { IamCommand } from '../iam/iam.ts';
 import type { Policy } from '../iam/policy.ts';
@@ -53,10 +54,12 @@ export const createAccountService = ({
   readonly passwords: Pick<Passwords, 'hash'>;
   readonly installationId: string;
 }): AccountService => {
-  const { streams, authorizer, waitFor } = core;
+  const { streams, authorizer } = core;
+  const changePolicy = createChangePolicy(core);
   const resource = ref.installation(installationId);
+  const permissions: readonly Permission[] = [['administer', resource]];
   const operationOf = (verb: string): Operation => ({ action: `openclaw.auth.accounts.${verb}`, resource });
-  const authorize = (caller: Caller, operation: Operation) => authorizer.require(caller, operation, [['administer', resource]]);
+  const authorize = (caller: Caller, operation: Operation) => authorizer.require(caller, operation, permissions);
 
   /** Writes the row. One in its way whose Principal does not come to be is fenced off, so that its late event cannot follow. (failure scenarios 1 and 19) */
   const reserve = async (account: Account, context: ReturnType<typeof contextOf>): Promise<void> => {
@@ -79,7 +82,6 @@ export const createAccountService = ({
       if (github !== undefined) throw new Refusal('RESOURCE_CONFLICT', 'This Installation signs in by password only');
       const [userId, principalId] = [newId('usr'), newId('prn')];
       const role = roleId === undefined ? undefined : { roleId, bindingId: newId('bnd') };
-      const context = contextOf(caller, creating, grant, { details: { principalId, userId, ...role } });
       const address = canonicalEmail(email);
       const account: Account = { userId, principalId, email: address, name: name ?? address, passwordHash: await passwords.hash(password) };
       const command: IamCommand = { type: 'CreatePrincipal', principalId, issuer: localIssuer, subject: userId, ...(role !== undefined && { role }) };
@@ -87,14 +89,13 @@ export const createAccountService = ({
         const decision = iam.decider.decide(policy, command);
         return decision instanceof Refusal || roleId === undefined || coversRole(policy, caller.actor.principalId, roleId) ? decision : notCovered();
       };
-      await reserve(account, context);
+      await reserve(account, contextOf(caller, creating, grant));
       try {
-        const created = await streams.execute(iam, '', decide, context, grant.guard);
-        await waitFor(created.lastPosition);
+        await changePolicy({ caller, operation: creating, permissions, grant, decide, about: { resource, details: { principalId, userId, ...role } } });
       } catch (error) {
         if (error instanceof Refusal && error.kind !== 'unavailable') await accountRows.erase(userId);
         if (!(error instanceof GrantsNotCovered)) throw error;
-        throw await authorizer.denied(caller, creating, ['administer', resource], error, { roleId }, 'ACCOUNT_PRINCIPAL_GRANTS_NOT_COVERED');
+        throw await authorizer.denied(caller, creating, permissions[0]!, error, { roleId }, 'ACCOUNT_PRINCIPAL_GRANTS_NOT_COVERED');
       }
       return { id: userId, email: address, name: account.name, principalId };
     },

@@ -128,6 +128,18 @@ describe.each(edges)('over %s', (edge: EdgeName) => {
     expect((await ask(use.getAccessBinding(namespaceId, id))).code).toBe('NOT_FOUND');
   });
 
+  it('a Configuration takes the bindings that target it along, and says so', async () => {
+    const person = await operator.principal({ namespaceId });
+    const { id } = await admin(use.createConfiguration(namespaceId, { kind: 'agent', values: {} }));
+    const bound = { subjectId: person.id, roleId: await role('configuration:read'), resourceKind: 'configuration', resourceId: id } as const;
+    const bindings = [await done(use.createAccessBinding(namespaceId, bound)), await done(use.createAccessBinding(namespaceId, bound))].map(({ data }) => data.id);
+    const deleted = await done(use.deleteConfiguration({ namespaceId, configurationId: id }));
+    expect(await records(deleted)).toMatchObject([{ action: 'openclaw.configurations.delete', details: { removedAccessBindings: bindings } }]);
+    for (const bindingId of bindings) expect((await ask(use.getAccessBinding(namespaceId, bindingId))).code).toBe('NOT_FOUND');
+    const { id: unbound } = await admin(use.createConfiguration(namespaceId, { kind: 'agent', values: {} }));
+    expect((await records(await done(use.deleteConfiguration({ namespaceId, configurationId: unbound }))))[0]!.details).toBeUndefined();
+  });
+
   it('equal bindings may stand beside each other, and one of the whole Namespace is listed without a target', async () => {
     const roleId = await role('agent:read');
     const input = { subjectId, roleId, resourceKind: 'agent', resourceId: agentId };
@@ -246,6 +258,15 @@ it('GraphQL pages Roles and bindings by cursor, and reads them by their global i
   expect(data).toEqual({ node: { id: first.nodes[0]!.id, name: 'Role 0' }, role: { name: 'Role 0' } });
 });
 
+it('GraphQL binds to the global id of a resource as well', async () => {
+  const { id: roleId } = await admin(use.createRole(namespaceId, { permissions: permissions('agent:read') }));
+  const { data: found } = await application.client.graphql<{ agent: { id: string } }>('query($id: ID!, $ns: ID) { agent(id: $id, namespaceId: $ns) { id } }', { id: agentId, ns: namespaceId });
+  const bind = 'mutation($input: CreateAccessBindingInput!) { createAccessBinding(input: $input) { ... on CreateAccessBindingPayload { accessBinding { resourceId } } ... on Refusal { code details { path } } } }';
+  const input = { namespaceId, subjectId: replica.installation.administrator.principalId, roleId, resourceKind: 'agent', resourceId: found.agent.id };
+  const { data } = await application.client.graphql<object>(bind, { input });
+  expect(data).toEqual({ createAccessBinding: { accessBinding: { resourceId: agentId } } });
+});
+
 describe('races', () => {
   const bindAgent = async (subject = subjectId) => {
     const { id: roleId } = await admin(use.createRole(namespaceId, { permissions: permissions('agent:read') }));
@@ -291,6 +312,37 @@ describe('races', () => {
     expect(await issued).toMatchObject({ code: 'FORBIDDEN' });
     expect(auditOf(await eventsOf(application.database, 'req_issuer'))).toMatchObject([{ reasonCode: 'SERVICE_PRINCIPAL_GRANTS_NOT_COVERED' }]);
     const { rows } = await application.database.pool.query('select from service_key where service_principal_id = $1', [target]);
+    expect(rows).toEqual([]);
+  });
+
+  it('whoever loses his authority while he revokes a key revokes nothing', async () => {
+    const target = await operator.principal();
+    const leaving = await operator.principal();
+    const revoke = await leaving.grant([permissionOf('installation:administer')]);
+    const caller = { ...replica.caller(), actor: { principalId: leaving.id, kind: 'service_principal' } as const, requestId: 'req_revoking' };
+    const [keyId] = (await operator.streams.load(iam, '')).state.keys.filter(({ servicePrincipalId }) => servicePrincipalId === target.id).keys();
+    const held = replica.holdNext('ServiceKeyRevoked');
+    const revoked = replica.services.serviceKeys.revoke(caller, keyId!).catch((error: unknown) => error);
+    await held.reached;
+    await revoke();
+    held.release();
+    expect(await revoked).toMatchObject({ code: 'FORBIDDEN' });
+    const { rows } = await application.database.pool.query('select key_id from service_key where key_id = $1', [keyId]);
+    expect(rows, 'the row of a key that is still issued').toEqual([{ key_id: keyId }]);
+  });
+
+  it('whoever loses his authority while he makes an account makes none', async () => {
+    const leaving = await operator.principal();
+    const revoke = await leaving.grant([permissionOf('installation:administer')]);
+    const caller = { ...replica.caller(), actor: { principalId: leaving.id, kind: 'principal' } as const, requestId: 'req_accounting' };
+    const held = replica.holdNext('PrincipalCreated');
+    const created = replica.services.accounts.create(caller, { email: 'late@example.test', password: 'correct horse battery' }).catch((error: unknown) => error);
+    await held.reached;
+    await revoke();
+    held.release();
+    expect(await created).toMatchObject({ code: 'FORBIDDEN' });
+    expect(await eventsOf(application.database, 'req_accounting')).toMatchObject([{ type: 'AuthorizationDenied' }]);
+    const { rows } = await application.database.pool.query(`select from account where email = 'late@example.test'`);
     expect(rows).toEqual([]);
   });
 });
