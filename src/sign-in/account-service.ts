@@ -2,14 +2,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { iam } from '../aggregates.ts';
 import { contextOf, withoutAudit, type Core } from '../core.ts';
-import { ref, type Operation, type Permission } from '../iam/authorizer.ts';
+import { forbidden, ref, type Operation, type Permission } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
 import { createChangePolicy } from '../iam/change.ts';
 import { coversRole } from '../iam/coverage.ts';
-import type { IamCommand } from '../iam/iam.ts';
+import { iamDecider, type IamCommand } from '../iam/iam.ts';
 import type { Policy } from '../iam/policy.ts';
 import { Refusal } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
+import type { CommandContext } from '../runtime/streams.ts';
 import { accountNamed, canonicalEmail, localIssuer, type Account, type AccountRows } from './accounts.ts';
 import type { CreateAccountInput } from './input.ts';
 import type { Passwords } from './passwords.ts';
@@ -39,7 +40,7 @@ export interface AccountService {
 const graceMs = 2_000;
 
 class GrantsNotCovered extends Refusal {}
-const notCovered = (): Refusal => new GrantsNotCovered('FORBIDDEN', 'You do not have permission for this operation');
+const notCovered = (): Refusal => new GrantsNotCovered('FORBIDDEN', forbidden().message);
 
 const taken = (): Refusal => new Refusal('RESOURCE_CONFLICT', 'Another account has this email');
 
@@ -62,14 +63,14 @@ export const createAccountService = ({
   const authorize = (caller: Caller, operation: Operation) => authorizer.require(caller, operation, permissions);
 
   /** Writes the row. One in its way whose Principal does not come to be is fenced off, so that its late event cannot follow. (failure scenarios 1 and 19) */
-  const reserve = async (account: Account, context: ReturnType<typeof contextOf>): Promise<void> => {
+  const reserve = async (account: Account, context: CommandContext): Promise<void> => {
     for (const giveUpAt = performance.now() + graceMs; ; await delay(50)) {
       const { state } = await authorizer.current();
       if ((await accountNamed(accountRows, state, account.email)) !== undefined) throw taken();
       if (await accountRows.insert(account)) return;
       if (performance.now() < giveUpAt) continue;
       for (const { principalId, userId } of await accountRows.byEmail(account.email)) {
-        const fenced = await streams.execute(iam, '', { type: 'AbandonPrincipalCreation', principalId }, withoutAudit(context));
+        const fenced = await streams.execute(iam, '', { type: 'AbandonPrincipalCreation', principalId }, context);
         if (fenced.state.removed.has(principalId)) await accountRows.erase(userId);
       }
     }
@@ -82,20 +83,24 @@ export const createAccountService = ({
       if (github !== undefined) throw new Refusal('RESOURCE_CONFLICT', 'This Installation signs in by password only');
       const [userId, principalId] = [newId('usr'), newId('prn')];
       const role = roleId === undefined ? undefined : { roleId, bindingId: newId('bnd') };
-      const address = canonicalEmail(email);
-      const account: Account = { userId, principalId, email: address, name: name ?? address, passwordHash: await passwords.hash(password) };
       const command: IamCommand = { type: 'CreatePrincipal', principalId, issuer: localIssuer, subject: userId, ...(role !== undefined && { role }) };
       const decide = (policy: Policy) => {
-        const decision = iam.decider.decide(policy, command);
+        const decision = iamDecider.decide(policy, command);
         return decision instanceof Refusal || roleId === undefined || coversRole(policy, caller.actor.principalId, roleId) ? decision : notCovered();
       };
-      await reserve(account, contextOf(caller, creating, grant));
+      const recorded = async (refusal: unknown): Promise<unknown> =>
+        refusal instanceof GrantsNotCovered ? authorizer.denied(caller, creating, permissions[0]!, refusal, { roleId }, 'ACCOUNT_PRINCIPAL_GRANTS_NOT_COVERED') : refusal;
+      const decision = decide((await authorizer.current(caller.arrivedAt)).state);
+      if (decision instanceof Refusal) throw await recorded(decision);
+
+      const address = canonicalEmail(email);
+      const account: Account = { userId, principalId, email: address, name: name ?? address, passwordHash: await passwords.hash(password) };
+      await reserve(account, withoutAudit(contextOf(caller, creating, grant)));
       try {
         await changePolicy({ caller, operation: creating, permissions, grant, decide, about: { resource, details: { principalId, userId, ...role } } });
-      } catch (error) {
-        if (error instanceof Refusal && error.kind !== 'unavailable') await accountRows.erase(userId);
-        if (!(error instanceof GrantsNotCovered)) throw error;
-        throw await authorizer.denied(caller, creating, permissions[0]!, error, { roleId }, 'ACCOUNT_PRINCIPAL_GRANTS_NOT_COVERED');
+      } catch (refusal) {
+        if (refusal instanceof Refusal && refusal.kind !== 'unavailable') await accountRows.erase(userId);
+        throw await recorded(refusal);
       }
       return { id: userId, email: address, name: account.name, principalId };
     },

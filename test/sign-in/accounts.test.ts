@@ -78,6 +78,14 @@ describe('an account', () => {
     expect(await create({ ...body, roleId: await operator.createRole([{ action: 'administer', resourceKind: 'installation' }]) }, pageHeaders(maker.cookie))).toMatchObject({ status: 201 });
   });
 
+  it('is refused for its Role before anything is told of its email', async () => {
+    const maker = await operator.person();
+    await maker.grant([{ action: 'administer', resourceKind: 'installation' }]);
+    const taken = 'admin@exuvia.local';
+    expect(await create({ email: taken, password, roleId: await administratorRole() }, pageHeaders(maker.cookie))).toMatchObject({ status: 403 });
+    expect(await create({ email: taken, password, roleId: 'role_unknown' }, pageHeaders(maker.cookie))).toMatchObject({ status: 400, details: [{ path: '/roleId' }] });
+  });
+
   it('has its email alone, however it is written and however many ask at once', async () => {
     expect(await create({ email: 'fourth@example.test', password })).toMatchObject({ status: 201 });
     expect(await create({ email: 'FOURTH@example.test', password })).toMatchObject({ status: 409, code: 'RESOURCE_CONFLICT' });
