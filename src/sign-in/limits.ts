@@ -15,7 +15,7 @@ const growth = 4;
 export interface Attempt {
   /** How long it has to wait before its password is looked at: 0 within the limits, then 1, 2, 4 and 8 seconds. */
   readonly waitMs: number;
-  /** The password was right: the attempt spends nothing. */
+  /** The password was right, or nobody could tell: the attempt spends nothing. */
   refund(): void;
 }
 
@@ -30,13 +30,24 @@ export const createSignInLimits = ({ now, onLimit }: { readonly now: () => numbe
   /** Times of counted attempts by digest, the longest untouched first. */
   const attempts = new Map<string, number[]>();
 
+  /** The key to let go of, so that nobody has a guessed email forgotten by guessing at thousands of others. */
+  const leastGuessed = (at: number): string => {
+    let least = { key: '', guesses: Infinity };
+    for (const [key, times] of attempts) {
+      const guesses = times.filter((time) => time > at - windowMs).length;
+      if (guesses < least.guesses) least = { key, guesses };
+      if (guesses <= 1) break;
+    }
+    return least.key;
+  };
+
   const count = (by: 'email' | 'address', value: string, limit: number): Attempt => {
     const key = createHmac('sha256', secret).update(`${by}:${value}`).digest('base64url');
     const at = now();
     const recent = (attempts.get(key) ?? []).filter((time) => time > at - windowMs).slice(-(limit + growth));
     const beyond = recent.length - limit;
     attempts.delete(key);
-    if (attempts.size >= tableSize) attempts.delete(attempts.keys().next().value!);
+    if (attempts.size >= tableSize) attempts.delete(leastGuessed(at));
     attempts.set(key, [...recent, at]);
     if (beyond === 0) onLimit({ by, digest: key.slice(0, 12) });
     return {

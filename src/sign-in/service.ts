@@ -54,35 +54,45 @@ export const createSignInService = ({
   const resource = ref.installation(installationId);
   const login: Pick<AuditRecord, 'action' | 'resource'> = { action: 'authentication.login', resource };
 
-  return {
-    signIn: async ({ requestId, clientAddress, arrivedAt }, { email, password }) => {
-      const attempt = limits.begin(canonicalEmail(email), clientAddress);
-      const limited = attempt.waitMs > 0;
-      if (limited) await wait(attempt.waitMs);
-      const policy = await authorizer.current(limited ? undefined : arrivedAt);
-      const account = await accountNamed(accountRows, policy.state, email);
-      const isRight = await passwords.verify(password, account?.passwordHash);
-      // An administrator waits like everybody, and is then let in: nobody locks him out by guessing.
-      const isAdministrator = account !== undefined && evaluate(policy.state, account.principalId, 'administer', resource).allowed;
-      if (limited && !(isRight && isAdministrator))
-        throw new Refusal('RATE_LIMITED', 'Too many sign-ins have failed', { retryAfterSeconds: Math.ceil(attempt.waitMs / 1_000) });
+  const begin = async ({ requestId, arrivedAt }: Visitor, { email, password }: SignInInput, waitMs: number): ReturnType<SignInService['signIn']> => {
+    const limited = waitMs > 0;
+    if (limited) await wait(waitMs);
+    const policy = await authorizer.current(limited ? undefined : arrivedAt);
+    const account = await accountNamed(accountRows, policy.state, email);
+    const isRight = await passwords.verify(password, account?.passwordHash);
+    // An administrator waits like everybody, and is then let in: nobody locks him out by guessing.
+    const isAdministrator = account !== undefined && evaluate(policy.state, account.principalId, 'administer', resource).allowed;
+    if (limited && !(isRight && isAdministrator))
+      throw new Refusal('RATE_LIMITED', 'Too many sign-ins have failed', { retryAfterSeconds: Math.ceil(waitMs / 1_000) });
 
-      const session = newSession();
-      const began = isRight && (await sessionRows.insert({ ...session, userId: account!.userId, passwordHash: account!.passwordHash }, sessionLifetimeMs));
-      if (!began) {
-        const known = account === undefined ? {} : { principalId: account.principalId };
-        await audit.record({ actor: nobody, requestId }, { type: 'SignInDenied', data: known }, { kind: 'authorization_denial', ...login, outcome: 'denied', reasonCode: 'INVALID_CREDENTIALS' }, policy.revision);
-        throw wrong();
-      }
-      attempt.refund();
-      const { principalId } = account!;
+    const session = newSession();
+    const began = isRight && (await sessionRows.insert({ ...session, userId: account!.userId, passwordHash: account!.passwordHash }, sessionLifetimeMs));
+    if (!began) {
+      const known = account === undefined ? {} : { principalId: account.principalId };
+      await audit.record({ actor: nobody, requestId }, { type: 'SignInDenied', data: known }, { kind: 'authorization_denial', ...login, outcome: 'denied', reasonCode: 'INVALID_CREDENTIALS' }, policy.revision);
+      throw wrong();
+    }
+    const { principalId } = account!;
+    try {
+      await audit.record({ actor: { principalId, kind: 'principal' }, requestId }, { type: 'SignedIn', data: { principalId } }, { kind: 'mutation', ...login, outcome: 'success' }, policy.revision);
+    } catch (error) {
+      await sessionRows.erase(session.sessionKey);
+      throw error;
+    }
+    return { token: session.token, lifetimeMs: sessionLifetimeMs };
+  };
+
+  return {
+    signIn: async (visitor, input) => {
+      const attempt = limits.begin(canonicalEmail(input.email), visitor.clientAddress);
       try {
-        await audit.record({ actor: { principalId, kind: 'principal' }, requestId }, { type: 'SignedIn', data: { principalId } }, { kind: 'mutation', ...login, outcome: 'success' }, policy.revision);
+        const session = await begin(visitor, input, attempt.waitMs);
+        attempt.refund();
+        return session;
       } catch (error) {
-        await sessionRows.erase(session.sessionKey);
+        if (!(error instanceof Refusal) || error.kind === 'unavailable') attempt.refund();
         throw error;
       }
-      return { token: session.token, lifetimeMs: sessionLifetimeMs };
     },
 
     session: async ({ headers }) => {

@@ -42,12 +42,20 @@ describe('the limits of sign-in', () => {
     expect(waits(1, 'a@b', '192.0.2.1')).toEqual([0]);
   });
 
-  it('keep 4,096 keys, and let go of the longest untouched', () => {
+  it('keep 4,096 keys, and let go of the least guessed at, of these of the longest untouched', () => {
     waits(10, 'first@b');
-    waits(4_095, (index) => `${index}@b`);
+    waits(1, 'once@b');
+    waits(4_096, (index) => `${index}@b`);
     expect(waits(1, 'first@b')).toEqual([1_000]);
-    waits(4_096, (index) => `again-${index}@b`);
-    expect(waits(1, 'first@b')).toEqual([0]);
+    expect(waits(10, 'once@b')).toEqual(Array<number>(10).fill(0));
+  });
+
+  it('let go of what is a minute old before anything else', () => {
+    waits(10, 'old@b');
+    now += 60_000;
+    waits(9, 'new@b');
+    waits(4_095, (index) => `${index}@b`);
+    expect(waits(2, 'new@b')).toEqual([0, 1_000]);
   });
 
   it('tell the log once, by a digest that is no email', () => {

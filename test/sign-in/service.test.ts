@@ -34,6 +34,7 @@ let waited: number[];
 let sessions: Map<string, string>;
 let recorded: { readonly event: AuditEvent; readonly actor: string; readonly outcome: string }[];
 let failAudit: boolean;
+let failPolicy: boolean;
 let replaced: boolean;
 let signIn: SignInService['signIn'];
 
@@ -43,6 +44,7 @@ beforeEach(async () => {
   sessions = new Map();
   recorded = [];
   failAudit = false;
+  failPolicy = false;
   replaced = false;
   const passwords = createPasswords((...work) => (hashed++, cheaply(...work)));
   const accounts: Account[] = [];
@@ -55,7 +57,12 @@ beforeEach(async () => {
   };
   const service = createSignInService({
     core: {
-      authorizer: { current: async () => ({ state: policy, revision: 3 }) },
+      authorizer: {
+        current: async () => {
+          if (failPolicy) throw unavailable('policy');
+          return { state: policy, revision: 3 };
+        },
+      },
       audit: {
         record: async ({ actor }: { actor: { principalId: string } }, event: AuditEvent, { outcome }: { outcome: string }) => {
           if (failAudit) throw unavailable('audit');
@@ -153,6 +160,14 @@ describe('a sign-in', () => {
   it('that succeeds spends nothing', async () => {
     await times(30, right);
     expect({ waited, sessions: sessions.size }).toEqual({ waited: [], sessions: 30 });
+  });
+
+  it('that nobody could judge spends nothing', async () => {
+    failPolicy = true;
+    expect(await attempt(right)).toMatchObject({ code: 'DEPENDENCY_UNAVAILABLE' });
+    await times(10, right);
+    failPolicy = false;
+    expect({ answer: await attempt(right), waited }).toEqual({ answer: 'signed in', waited: [] });
   });
 
   it('is counted by the address that a trusted proxy tells, too', async () => {
