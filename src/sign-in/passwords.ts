@@ -66,10 +66,11 @@ export const createPasswords = (derive: Derive = byScrypt): Passwords => {
       return encode(current, salt, await inTurn(password, salt, hashBytes, current));
     },
     verify: async (password, kept) => {
-      const [, ln, r, p, salt = '', hash = ''] = stored.exec(kept ?? nobody) ?? [];
+      const known = kept === undefined ? null : stored.exec(kept);
+      const [, ln, r, p, salt = '', hash = ''] = known ?? stored.exec(nobody)!;
       const expected = Buffer.from(hash, 'base64');
       const found = await inTurn(password, Buffer.from(salt, 'base64'), expected.length, { ln: Number(ln), r: Number(r), p: Number(p) });
-      return timingSafeEqual(found, expected) && kept !== undefined;
+      return timingSafeEqual(found, expected) && known !== null;
     },
   };
 };

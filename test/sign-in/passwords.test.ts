@@ -30,6 +30,11 @@ describe('a password', () => {
     expect(work[1]).toEqual(work[0]);
   });
 
+  it('is never right when what is kept is no hash of this build', async () => {
+    const passwords = createPasswords(cheaply);
+    expect(await Promise.all(['', 'none', '$scrypt$ln=14,r=8,p=5$$'].map((kept) => passwords.verify('any', kept)))).toEqual([false, false, false]);
+  });
+
   it('is hashed beside one other, the rest in turn; a flood is refused', async () => {
     let running = 0;
     let most = 0;
