@@ -88,7 +88,9 @@ export const createTransport = ({ mode, trustedOrigins, trustedProxies }: Transp
     clientAddress: ({ headers, socket }) => {
       if (!isProxy(socket.remoteAddress ?? '')) return undefined;
       const forwarded = [headers['x-forwarded-for'] ?? []].flat().join(',').split(',').map((address) => address.trim());
-      return forwarded.findLast((address) => isIP(address) !== 0 && !isProxy(address));
+      // What stands before the last entry that is no proxy's is the client's own word.
+      const last = forwarded.findLast((entry) => isIP(entry) === 0 || !isProxy(entry));
+      return last === undefined || isIP(last) === 0 ? undefined : last;
     },
   };
 };

@@ -74,6 +74,8 @@ describe('the address of a client', () => {
     ['127.0.0.1', '192.0.2.1', '192.0.2.1'],
     ['127.0.0.1', 'spoofed, 192.0.2.9, 192.0.2.1, 10.0.0.7', '192.0.2.1'],
     ['127.0.0.1', 'unknown', undefined],
+    ['127.0.0.1', '192.0.2.9, 192.0.2.1:4711, 10.0.0.7', undefined],
+    ['127.0.0.1', '10.0.0.8, 10.0.0.7', undefined],
     ['127.0.0.1', undefined, undefined],
     ['192.0.2.5', '192.0.2.1', undefined],
   ])('from %s, forwarded for %j: %s', (remoteAddress, forwarded, address) => {
