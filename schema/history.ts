@@ -1,9 +1,11 @@
 /** The event history in the schema. */
-import type { HistoryEventView, HistoryFilter as HistoryFilterView } from '../src/history/view.ts';
+import Type from 'typebox';
+import type { AuditFilter as AuditFilterView, HistoryEventView, HistoryFilter as HistoryFilterView } from '../src/history/view.ts';
 import { ref, type Operation } from '../src/iam/authorizer.ts';
 import type { Caller } from '../src/iam/caller.ts';
 import { Refusal } from '../src/kernel/errors.ts';
 import type { Actor, AuditRecord, ResourceRef } from '../src/kernel/event.ts';
+import { parseInput } from '../src/kernel/parse.ts';
 import { builder, type Context } from './builder.ts';
 import { connectionOf, largestPage, oneMore, pageOf } from './connection.ts';
 import { malformed, namespaceIdOf, rawId, rawOfAny } from './place.ts';
@@ -82,15 +84,21 @@ const HistoryFilter = builder.inputType('HistoryFilter', {
 const HistoryEventConnection = builder.connectionObject({ type: HistoryEvent, name: 'HistoryEventConnection' });
 
 const eventId = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const isEventId = (text: string): boolean => eventId.test(text);
+export const isEventId = (text: string): boolean => eventId.test(text);
 const idOfEvent = ({ id }: HistoryEventView): string => id;
 
-const wantedBy = (filter: typeof HistoryFilter.$inferInput | null | undefined): HistoryFilterView => ({
-  namespaceId: filter?.namespaceId == null ? undefined : namespaceIdOf(filter.namespaceId, 'filter/namespaceId'),
-  agentId: filter?.agentId == null ? undefined : rawId(filter.agentId, 'Agent', 'agt', 'filter/agentId'),
-  types: filter?.types ?? undefined,
-  stream: filter?.stream ?? undefined,
-});
+const anyFilter = Type.Object({ filter: Type.Unknown() });
+
+/** A filter a store can be asked for. @throws Refusal INVALID_REQUEST for text that none keeps */
+const storable = <Filter extends object>(filter: Filter): Filter => parseInput(anyFilter, { filter }).filter as Filter;
+
+const wantedBy = (filter: typeof HistoryFilter.$inferInput | null | undefined): HistoryFilterView =>
+  storable({
+    namespaceId: filter?.namespaceId == null ? undefined : namespaceIdOf(filter.namespaceId, 'filter/namespaceId'),
+    agentId: filter?.agentId == null ? undefined : rawId(filter.agentId, 'Agent', 'agt', 'filter/agentId'),
+    types: filter?.types ?? undefined,
+    stream: filter?.stream ?? undefined,
+  });
 
 builder.queryField('eventHistory', (t) =>
   t.field({
@@ -180,7 +188,7 @@ builder.queryField('auditEvents', (t) =>
     args: { first: t.arg.int(), after: t.arg.string(), filter: t.arg({ type: AuditFilterInput }) },
     resolve: async (_, { filter, ...args }, { services, caller }) => {
       const page = pageOf(args, isEventId);
-      const wanted = {
+      const wanted = storable<AuditFilterView>({
         namespaceId: filter?.namespaceId == null ? undefined : namespaceIdOf(filter.namespaceId, 'filter/namespaceId'),
         actorId: filter?.actorId ?? undefined,
         action: filter?.action ?? undefined,
@@ -188,7 +196,7 @@ builder.queryField('auditEvents', (t) =>
         outcome: filter?.outcome ?? undefined,
         since: timeOf(filter?.since, 'filter/since'),
         until: timeOf(filter?.until, 'filter/until'),
-      };
+      });
       return connectionOf(await services.history.listAudit(caller, wanted, oneMore(page)), page, idOfEvent);
     },
   }),

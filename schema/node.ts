@@ -8,7 +8,7 @@ import { builder, type Context } from './builder.ts';
 import { Configuration } from './configuration.ts';
 import { largestPage } from './connection.ts';
 import { Deployment } from './deployment.ts';
-import { HistoryEvent, readingEvent } from './history.ts';
+import { HistoryEvent, isEventId, readingEvent } from './history.ts';
 import { Namespace } from './namespace.ts';
 import { globalId, malformed, placeOf } from './place.ts';
 import { reading } from './reading.ts';
@@ -42,6 +42,7 @@ const finders: Readonly<Record<string, Find>> = {
   Role: (context, key) => context.services.iam.getRole(context.caller, placeOf.role(key)),
   AccessBinding: (context, key) => context.services.iam.getAccessBinding(context.caller, placeOf.accessBinding(key)),
   HistoryEvent: async (context, key) => {
+    if (!isEventId(key)) throw malformed('id');
     const events = HistoryEvent.getDataloader(context);
     // Whose history it belongs to, only the event itself knows; one that does not exist is judged as the Installation's.
     await judge(context, await readingEvent(context, await events.load(key).catch(() => undefined)));

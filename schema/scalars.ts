@@ -1,5 +1,5 @@
 /** The scalars beyond GraphQL's own. */
-import { valueFromASTUntyped } from 'graphql';
+import { GraphQLError, valueFromASTUntyped } from 'graphql';
 import type { Json } from '../src/kernel/canonical.ts';
 import { builder } from './builder.ts';
 
@@ -13,4 +13,8 @@ builder.scalarType('JSON', {
 builder.scalarType('Timestamp', {
   description: 'UTC with exactly three fractional digits, for example `2026-01-31T08:00:00.000Z`.',
   serialize: String,
+  parseValue: (value) => {
+    if (typeof value !== 'string') throw new GraphQLError('Timestamp cannot represent a non string value');
+    return value;
+  },
 });

@@ -37,7 +37,9 @@ const measure = ({ schema, document, variableValues }: Pick<ExecutionArgs, 'sche
   const resolved = (value: ValueNode | undefined): unknown => {
     if (value?.kind !== Kind.VARIABLE) return value;
     const name = value.name.value;
-    return variableValues?.[name] ?? operation.variableDefinitions?.find(({ variable }) => variable.name.value === name)?.defaultValue;
+    // A default stands for what was not sent, and not for a null that was.
+    if (variableValues != null && Object.hasOwn(variableValues, name)) return variableValues[name];
+    return operation.variableDefinitions?.find(({ variable }) => variable.name.value === name)?.defaultValue;
   };
   const argument = ({ arguments: given }: FieldNode, name: string): unknown => resolved(given?.find((node) => node.name.value === name)?.value);
   /** Sizes beyond the largest page are refused where they are read. */

@@ -4,7 +4,7 @@
  * (architecture section 7, iam-auth-audit 8.4)
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createYoga, type Plugin } from 'graphql-yoga';
+import { _createLRUCache as createLruCache, createYoga, type Plugin } from 'graphql-yoga';
 import { schema, type Context } from '../../schema/index.ts';
 import { deploymentView } from '../agent-revision/service.ts';
 import { establishedLately, newRequestId, type Authenticate } from '../iam/authenticate.ts';
@@ -35,6 +35,9 @@ export interface GraphqlHandler {
 }
 
 const path = '/graphql';
+
+/** Documents kept parsed: each takes up to 2 MiB, and a client may send a new one every time. */
+const keptDocuments = 32;
 
 /** The same headers as on every other answer, on event streams too. */
 const fixedHeaders: Plugin<object, Masking> = {
@@ -94,6 +97,7 @@ export const createGraphqlHandler = ({
     cors: false,
     logging: false,
     maskedErrors: false,
+    parserAndValidationCache: { documentCache: createLruCache({ max: keptDocuments }), errorCache: createLruCache({ max: keptDocuments }) },
     plugins: [useOutcome(), useLimits(), useFreshContexts(), useMasking(log), fixedHeaders],
   });
 
@@ -111,8 +115,8 @@ export const createGraphqlHandler = ({
     const document = await readDocument(request);
     const caller = await establishedLately(early, renewCaller);
     request.headers.accept = acceptOf(request.headers.accept);
-    // A body that is parsed already is what yoga takes first.
-    await yoga.handle(Object.assign(request, { body: document }), response, { caller, renewCaller, ending: denials.refusal, outcome });
+    // A body that is parsed already is what yoga takes first; its own path in another case is none to it.
+    await yoga.handle(Object.assign(request, { body: document, url: path }), response, { caller, renewCaller, ending: denials.refusal, outcome });
   };
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/until.ts';
 import { prefix } from '../support/write-history.ts';
 import { createAgent, createConfiguration, createNamespace, deployAgent } from './fixture.ts';
-import { AgentDetailsDocument, AuditRecordsDocument, CreateAgentDocument, HistoryDocument, type AuditFilter, type AuditRecordsQuery } from './operations.generated.ts';
+import { AgentDetailsDocument, AuditRecordsDocument, CreateAgentDocument, HistoryDocument, NodeByIdDocument, type AuditFilter, type AuditRecordsQuery, type HistoryFilter } from './operations.generated.ts';
 import { createWorld, type World } from './world.ts';
 
 let world: World;
@@ -154,6 +154,20 @@ describe('a cursor, a size and a time that are none', () => {
 
   it('a time in another form is refused', async () => {
     expect(await details(world.send(AuditRecordsDocument, { filter: { since: 'yesterday' } }))).toEqual([['INVALID_REQUEST', [{ path: '/filter/since', code: 'INVALID_FORMAT' }]]]);
+  });
+
+  it('a time that is no text is refused before anything is asked', async () => {
+    for (const since of [5, { toString: 1 }, ['2026-01-01T00:00:00.000Z']] as unknown as string[])
+      expect(await details(world.send(AuditRecordsDocument, { filter: { since } })), JSON.stringify(since)).toEqual([['INVALID_REQUEST', undefined]]);
+  });
+
+  it('text that no store keeps is refused, where it is', async () => {
+    const globalId = Buffer.from('Agent:ns/\0').toString('base64');
+    for (const [filter, path] of [[{ action: '\0' }, '/filter/action'], [{ actorId: '\0' }, '/filter/actorId'], [{ resourceId: globalId }, '/filter/resourceId']] as const)
+      expect(await details(world.send(AuditRecordsDocument, { filter })), path).toEqual([['INVALID_REQUEST', [{ path, code: 'INVALID_VALUE' }]]]);
+    for (const [filter, path] of [[{ stream: '\0' }, '/filter/stream'], [{ types: ['AgentCreated', '\ud800'] }, '/filter/types/1']] as [HistoryFilter, string][])
+      expect(await details(world.send(HistoryDocument, { filter })), path).toEqual([['INVALID_REQUEST', [{ path, code: 'INVALID_VALUE' }]]]);
+    expect(await details(world.send(NodeByIdDocument, { id: Buffer.from('HistoryEvent:\0').toString('base64') }))).toEqual([['INVALID_REQUEST', [{ path: '/id', code: 'INVALID_FORMAT' }]]]);
   });
 
   it('a cursor of no event has nothing after it', async () => {

@@ -42,6 +42,13 @@ describe('a request', () => {
     expect(await (await post(introspection)).json()).toEqual({ data: { __schema: { queryType: { name: 'Query' } } } });
   });
 
+  it('is taken at its path in any case, and whatever follows it', async () => {
+    for (const target of ['/GraphQL', '/GRAPHQL?query={x}', '/graphql?operationName=A']) {
+      const response = await fetch(new URL(target, world.edge.endpoint), { method: 'POST', headers: { 'content-type': 'application/json', 'x-api-key': world.adminKey }, body: JSON.stringify(introspection) });
+      expect(await response.text(), target).toBe('{"data":{"__schema":{"queryType":{"name":"Query"}}}}');
+    }
+  });
+
   it('carries the same headers whether it succeeds or fails', async () => {
     const subscription = { query: 'subscription { deploymentChanged(id: "rev_1") { status } }' };
     for (const response of [await post(introspection), await post('{'), await post(subscription, { accept: 'text/event-stream' })]) {

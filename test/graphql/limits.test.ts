@@ -1,5 +1,7 @@
 /** What one operation may ask for: everything beyond is refused before a resolver or the database is asked. (iam-auth-audit 8.4, failure scenario 25) */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { getIntrospectionQuery } from 'graphql';
 import { createAgent, createConfiguration, createNamespace } from './fixture.ts';
 import { createWorld, type Answer, type World } from './world.ts';
@@ -49,6 +51,7 @@ const beyond: readonly (readonly [string, object, RegExp])[] = [
   ['a cycle of fragments', { query: '{ agent(id: "x") { ...A } } fragment A on Agent { namespace { agents { nodes { ...A } } } }' }, /Cannot spread fragment "A" within itself/],
   ['pages within pages', { query: '{ namespaces(first: 100) { nodes { agents(first: 100) { nodes { revisions(first: 100) { nodes { revisionId deployment { status } } } } } } } }' }, /objects; the limit is 20000/],
   ['pages whose sizes are variables', { query: 'query ($n: Int = 100) { namespaces(first: $n) { edges { node { agents(first: $n) { edges { node { viewerCan { read } } } } } } } }', variables: {} }, /objects; the limit is 20000/],
+  ['pages whose size is a null, whatever stands for what is not sent', { query: 'query ($n: Int = 1) { namespaces(first: $n) { nodes { agents(first: $n) { nodes { revisions(first: $n) { nodes { agent { revisions(first: $n) { nodes { revisionId } } } } } } } } } }', variables: { n: null } }, /objects; the limit is 20000/],
   ['a subscription beyond them', { query: 'subscription ($id: ID!) { deploymentChanged(id: $id) { agent { namespace { agents(first: 100) { nodes { revisions(first: 100) { nodes { deployment { status } agent { name } } } } } } } } }', variables: { id: 'rev_x' } }, /objects; the limit is 20000/],
 ];
 
@@ -61,6 +64,19 @@ describe('an operation beyond the limits is the caller\'s error, and asks the da
     expect(refused.errors![0]).toMatchObject({ message: expect.stringMatching(message) as unknown, extensions: { code: 'INVALID_REQUEST', status: 400, requestId: refused.requestId } });
   });
 });
+
+it('documents that are never sent again are not kept for long', async () => {
+  const heapMiB = (): number => {
+    setFlagsFromString('--expose_gc');
+    (runInNewContext('gc') as () => void)();
+    return process.memoryUsage().heapUsed / 2 ** 20;
+  };
+  const send = (name: number) => ask({ query: `{ ${Array.from({ length: 1_900 }, (_, index) => `f${name}_${index}`).join(' ')} }` });
+  await send(0);
+  const before = heapMiB();
+  for (let name = 1; name <= 120; name++) await send(name);
+  expect(heapMiB() - before).toBeLessThan(110);
+}, 30_000);
 
 describe('within the limits is', () => {
   it('introspection, for whoever is known', async () => {
