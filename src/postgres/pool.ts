@@ -38,7 +38,8 @@ const configuration = ({
 /** A pool that outlives broken connections. Connects on first use; `end()` it. */
 export const openPool = ({ max = 10, onError = () => {}, ...options }: PoolOptions): pg.Pool => {
   const pool = new pg.Pool({ ...configuration(options), max });
-  pool.on('error', onError);
+  // Its end does not wait for its sockets, so a server that stops right after it still tells them.
+  pool.on('error', (error) => void (pool.ending || onError(error)));
   return pool;
 };
 

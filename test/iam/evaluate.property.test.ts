@@ -1,9 +1,11 @@
 /** The evaluator against a plain model of the specification, and the laws no policy may break, over random policies. (iam-auth-audit 2.2 to 2.4) */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { Authorizer } from '../../src/iam/authorizer.ts';
 import { evaluate, type Action } from '../../src/iam/evaluate.ts';
 import { iamDecider, type IamCommand } from '../../src/iam/iam.ts';
 import type { AccessBinding, IamEvent, Restriction } from '../../src/iam/messages.ts';
+import { visibleTo } from '../../src/iam/visibility.ts';
 import { isRefusal } from '../../src/kernel/decider.ts';
 import type { ResourceRef } from '../../src/kernel/event.ts';
 import { envelopeAt, fold } from '../support/specs.ts';
@@ -128,6 +130,36 @@ describe('the evaluator', () => {
       run,
     );
     expect(allowed, 'permissions granted among the samples').toBeGreaterThan(100);
+  });
+});
+
+describe('a list', () => {
+  const ids = ['a', 'b', 'ns_1', 'ns_2', 'ins_1'];
+  const lists = [
+    { kind: 'namespace', namespaceId: undefined, ids: ['ns_1', 'ns_2', 'a'] } as const,
+    ...(['configuration', 'secret', 'agent'] as const).flatMap((kind) => ['ns_1', 'ns_2'].map((namespaceId) => ({ kind, namespaceId, ids }))),
+  ];
+  const referenceIn = (kind: ResourceRef['kind'], namespaceId: string | undefined, id: string): ResourceRef => ({ kind, id, namespaceId: namespaceId ?? id });
+
+  it('shows exactly what may be read one by one', async () => {
+    let shown = 0;
+    await fc.assert(
+      fc.asyncProperty(anyHistory, async (events) => {
+        const state = fold(iamDecider, events);
+        const authorizer = { current: async () => ({ state }) } as unknown as Authorizer;
+        for (const principalId of ['prn_1', 'prn_2', 'spn_0', 'spn_1', 'nobody'])
+          for (const { kind, namespaceId, ids } of lists) {
+            const caller = { actor: { principalId, kind: 'principal' }, keyNamespaceId: undefined, arrivedAt: 0, requestId: '' } as const;
+            const { only, except } = await visibleTo(authorizer, caller, 'read', kind, namespaceId);
+            const seen = ids.filter((id) => (only === undefined || only.includes(id)) && !except.includes(id));
+            const expected = ids.filter((id) => evaluate(state, principalId, 'read', referenceIn(kind, namespaceId, id)).allowed);
+            expect({ principalId, kind, namespaceId, seen }).toEqual({ principalId, kind, namespaceId, seen: expected });
+            shown += seen.length;
+          }
+      }),
+      { ...run, numRuns: 200 },
+    );
+    expect(shown, 'resources shown among the samples').toBeGreaterThan(100);
   });
 });
 
