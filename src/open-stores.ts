@@ -27,6 +27,9 @@ export interface Database {
   readonly pool: Pool;
 }
 
+/** Shorter than browsers wait for an answer. */
+const answerTimeoutMs = 10_000;
+
 const withoutCredentials = (url: string): string => url.replace(/\/\/[^/@]*@/, '//');
 
 /** Brings a database to the shape of this build. @throws Fault that names it when it cannot be reached */
@@ -46,7 +49,7 @@ export const openDatabaseAt = async (
   { max = 10, name = `The database ${withoutCredentials(url)}`, onError = (): void => {} }: { readonly max?: number; readonly name?: string; readonly onError?: (error: Error) => void } = {},
 ): Promise<Database> => {
   await reach(url, name);
-  const pool = openPool({ url, max, onError });
+  const pool = openPool({ url, max, answerTimeoutMs, onError });
   stack.defer(() => pool.end());
   return { url, pool };
 };

@@ -22,7 +22,7 @@ export const statusOf = ({ kind }: Refusal): number => statusOfKind[kind];
 
 /** SQLSTATE classes of a server that is away, full or shutting down, and what a socket says when nobody answers. */
 const goneCode = /^(08|53|57|58)|^E(CONN|PIPE|TIMEDOUT|HOST|NET|NOTFOUND|AI_AGAIN)|^ENOENT$/;
-const goneMessage = /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/;
+const goneMessage = /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Query read timeout)/;
 
 const isUnavailable = (error: unknown): boolean => {
   if (!(error instanceof Error)) return false;

@@ -15,6 +15,8 @@ export interface ConnectionOptions {
 export interface PoolOptions extends ConnectionOptions {
   /** The most connections held at once. */
   readonly max?: number;
+  /** After this a server that says nothing counts as gone, and its connection with it; without one it is waited for. */
+  readonly answerTimeoutMs?: number;
   /** Hears of an idle connection that broke; the pool replaces it. */
   readonly onError?: (error: Error) => void;
 }
@@ -36,8 +38,8 @@ const configuration = ({
 });
 
 /** A pool that outlives broken connections. Connects on first use; `end()` it. */
-export const openPool = ({ max = 10, onError = () => {}, ...options }: PoolOptions): pg.Pool => {
-  const pool = new pg.Pool({ ...configuration(options), max });
+export const openPool = ({ max = 10, answerTimeoutMs, onError = () => {}, ...options }: PoolOptions): pg.Pool => {
+  const pool = new pg.Pool({ ...configuration(options), max, ...(answerTimeoutMs !== undefined && { query_timeout: answerTimeoutMs }) });
   // Its end does not wait for its sockets, so a server that stops right after it still tells them.
   pool.on('error', (error) => void (pool.ending || onError(error)));
   return pool;

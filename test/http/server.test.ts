@@ -172,6 +172,7 @@ describe('errors', () => {
     ['a server that is shutting down', coded('57P01')],
     ['a server that is full', coded('53300')],
     ['a connection that broke', new Error('Connection terminated unexpectedly')],
+    ['a server that fell silent', new Error('Query read timeout')],
     ['a pool that found no connection', new Error('timeout exceeded when trying to connect')],
     ['a dependency that says so', unavailable('policy', new Error('down'))],
   ])('of %s are 503, with the cause in the log only', async (_, error) => {
