@@ -2,7 +2,6 @@
 import Type from 'typebox';
 import type { AuditFilter as AuditFilterView, HistoryEventView, HistoryFilter as HistoryFilterView } from '../src/history/view.ts';
 import { ref, type Operation } from '../src/iam/authorizer.ts';
-import type { Caller } from '../src/iam/caller.ts';
 import { Refusal } from '../src/kernel/errors.ts';
 import type { Actor, AuditRecord, ResourceRef } from '../src/kernel/event.ts';
 import { parseInput } from '../src/kernel/parse.ts';
@@ -123,12 +122,14 @@ builder.subscriptionField('historyAppended', (t) =>
       const wanted = wantedBy(filter);
       const { after, limit } = pageOf({ ...args, first: largestPage }, isEventId);
       let last = after ?? (await services.history.newest(caller, wanted));
-      const read = async (now: Caller) => {
-        const events = await services.history.list(now, wanted, { after: last, limit });
-        last = events.at(-1)?.id ?? last;
-        return events;
-      };
-      return itemsOf(context, read, (changed) => watches.history.subscribe(changed), limit);
+      return itemsOf(context, {
+        round: (now) => services.history.list(now, wanted, { after: last, limit }),
+        subscribe: (changed) => watches.history.subscribe(changed),
+        atOnce: limit,
+        sending: ({ id }) => {
+          last = id;
+        },
+      });
     },
     resolve: (event) => event,
   }),

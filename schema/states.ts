@@ -6,6 +6,8 @@ import type { Context } from './builder.ts';
 
 /** A grant, a key or a session that ends is noticed within this time, also when nothing changes. */
 const reauthorizeMs = 25_000;
+/** What was judged longer ago is judged again before it is sent: a client may take long over what came before it. */
+const judgedMs = 250;
 
 const isGone = (error: unknown): boolean => error instanceof Refusal && error.code === 'NOT_FOUND';
 
@@ -15,14 +17,26 @@ type Subscribe = (changed: () => void) => () => void;
 /** A round: what there is to send now, as the caller of now may read it. @throws Refusal when the caller may not any more */
 type Round<Sent> = (caller: Caller) => Promise<readonly Sent[]>;
 
+interface Source<Sent> {
+  readonly round: Round<Sent>;
+  readonly subscribe: Subscribe;
+  /** The most that one round finds. */
+  readonly atOnce?: number;
+  /** Told of each one before it is sent: what is not, the next round finds again. */
+  readonly sending?: (one: Sent) => void;
+}
+
 /**
  * Sends what is there first, then what each round finds. Between rounds it waits for a change, or for the time at which
- * the caller is authenticated and judged again; not after a round that found as much as it looks for at once. Completes
- * when what is read is gone or the process drains, fails when the caller may not read it any more.
+ * the caller is authenticated and judged again; not after a round that found as much as it looks for at once, or whose
+ * judgement grew old before all was sent. Completes when what is read is gone or the process drains, fails when the
+ * caller may not read it any more.
  */
-const rounds = <Sent>({ renewCaller, every, closing }: Context, first: readonly Sent[], round: Round<Sent>, subscribe: Subscribe, atOnce = Infinity): AsyncIterable<Sent> =>
-  new Repeater<Sent>(async (push, stop) => {
-    let stopped = false;
+const rounds = async <Sent>({ caller: first, renewCaller, every, closing }: Context, { round, subscribe, atOnce = Infinity, sending = () => {} }: Source<Sent>): Promise<AsyncIterable<Sent>> => {
+  let judgedAt = performance.now();
+  let found = await round(first);
+  return new Repeater<Sent>(async (push, stop) => {
+    let stopped = closing.aborted;
     let wake = Promise.withResolvers<void>();
     const ring = () => wake.resolve();
     void stop.then(() => ((stopped = true), ring()));
@@ -30,14 +44,23 @@ const rounds = <Sent>({ renewCaller, every, closing }: Context, first: readonly 
     closing.addEventListener('abort', end);
     const ends = [subscribe(ring), every(reauthorizeMs, ring), () => closing.removeEventListener('abort', end)];
     try {
-      for (let found = first; ; found = await round(await renewCaller())) {
-        for (const one of found) if (!stopped) await push(one);
-        if (!stopped && found.length < atOnce) {
+      while (!stopped) {
+        let sent = 0;
+        for (const one of found) {
+          if (stopped || (sent > 0 && performance.now() - judgedAt > judgedMs)) break;
+          sending(one);
+          sent += 1;
+          await push(one);
+        }
+        if (!stopped && sent === found.length && sent < atOnce) {
           await wake.promise;
           wake = Promise.withResolvers();
         }
         if (stopped) break;
+        judgedAt = performance.now();
+        found = await round(await renewCaller());
       }
+      stop();
     } catch (error) {
       if (!isGone(error)) throw error;
       stop();
@@ -45,6 +68,7 @@ const rounds = <Sent>({ renewCaller, every, closing }: Context, first: readonly 
       for (const ending of ends) ending();
     }
   });
+};
 
 /**
  * The current state first, then each one that differs from the last sent; a slow client misses states in between.
@@ -59,12 +83,20 @@ export const statesOf = async <State>(context: Context, read: (caller: Caller) =
     sent = text;
     return [state];
   };
-  return rounds(context, await round(context.caller), round, subscribe);
+  return rounds(context, { round, subscribe });
 };
 
 /**
- * Every item in order and none left out, however slow the client; `read` answers at most `atOnce` of those it has not
- * answered yet.
+ * Every item in order and none left out, however slow the client; `read` answers at most `atOnce` of those that were
+ * not sent yet, as `sending` is told.
  * @throws Refusal before anything is sent: FORBIDDEN
  */
-export const itemsOf = async <Item>(context: Context, read: Round<Item>, subscribe: Subscribe, atOnce: number): Promise<AsyncIterable<Item>> => rounds(context, await read(context.caller), read, subscribe, atOnce);
+export const itemsOf = <Item>(context: Context, source: Required<Source<Item>>): Promise<AsyncIterable<Item>> =>
+  rounds(context, {
+    ...source,
+    subscribe: (changed) => {
+      const end = source.subscribe(changed);
+      changed(); // what came before anybody listened
+      return end;
+    },
+  });

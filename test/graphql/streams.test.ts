@@ -125,6 +125,8 @@ describe('historyAppended', () => {
   const history = async () => (await world.send(HistoryDocument, { first: 100, filter: { namespaceId } })).data.eventHistory!.nodes.map(({ eventId }) => eventId);
 
   it('sends what comes from now on, in order, each event once', async () => {
+    // What is waited for here, is in the history after everything earlier tests left.
+    await createAgent(world, namespaceId, configurationId, 'told of before');
     const before = await history();
     const subscription = await begin({ filter: { namespaceId } });
     await until('a timer', () => world.edge.intervals(), ({ length }) => length > 0);
