@@ -66,6 +66,8 @@ describe('a request', () => {
     ['text', 415, 'UNSUPPORTED_MEDIA_TYPE', { query: '{ __typename }' }, { 'content-type': 'text/plain' }],
     ['multipart', 415, 'UNSUPPORTED_MEDIA_TYPE', '--x', { 'content-type': 'multipart/form-data; boundary=x' }],
     ['a batch', 400, 'INVALID_REQUEST', [introspection, introspection], {}],
+    ['a member no client sends, as events too', 400, 'INVALID_REQUEST', { ...introspection, ' ': '' }, { accept: 'text/event-stream' }],
+    ['variables that are a list', 400, 'INVALID_REQUEST', { ...introspection, variables: [] }, {}],
     ['no JSON', 400, 'INVALID_REQUEST', '{', {}],
     ['no operation', 400, 'INVALID_REQUEST', { variables: {} }, {}],
     ['too much', 413, 'PAYLOAD_TOO_LARGE', `{"query":"${'x'.repeat(1024 * 1024)}"}`, {}],
