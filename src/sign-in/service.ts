@@ -90,7 +90,8 @@ export const createSignInService = ({
         attempt.refund();
         return session;
       } catch (error) {
-        if (!(error instanceof Refusal) || error.kind === 'unavailable') attempt.refund();
+        // Not beyond the limit: there the attempts before it may be forgotten for it already.
+        if (attempt.waitMs === 0 && (!(error instanceof Refusal) || error.kind === 'unavailable')) attempt.refund();
         throw error;
       }
     },

@@ -170,6 +170,14 @@ describe('a sign-in', () => {
     expect({ answer: await attempt(right), waited }).toEqual({ answer: 'signed in', waited: [] });
   });
 
+  it('that nobody could judge beyond the limit wins no further guess', async () => {
+    await times(10, wrong);
+    failPolicy = true;
+    await Promise.all(Array.from({ length: 20 }, () => attempt(wrong)));
+    failPolicy = false;
+    expect(await attempt(wrong)).toMatchObject({ code: 'RATE_LIMITED' });
+  });
+
   it('is counted by the address that a trusted proxy tells, too', async () => {
     for (let index = 0; index < 20; index++) await attempt({ email: `${index}@example.test`, password }, '192.0.2.1');
     expect(await attempt({ email: 'fresh@example.test', password }, '192.0.2.1')).toMatchObject({ code: 'RATE_LIMITED' });
