@@ -148,7 +148,7 @@ export const createRest = ({ services, authenticate, transport, mode, metrics, l
       },
       handler: async (request, reply) => {
         const early = request.caller!;
-        const caller = 'actor' in early ? await establishedLately(early, () => authenticate(request.headers, request.id)) : early;
+        const caller = route.body !== undefined && 'actor' in early ? await establishedLately(early, () => authenticate(request.headers, request.id)) : early;
         const view = await route.handle(services, {
           caller,
           params: request.params,
