@@ -1,7 +1,7 @@
 /** The words of `exuvia iam` and `exuvia key`; what they do is loaded when one is used. */
 import { Option, type Command } from 'commander';
 import type * as Actions from './iam.ts';
-import { daysNamed, idOf, keyNameNamed, permissionNamed, permissionsNamed, targetNamed } from './iam-terms.ts';
+import { daysNamed, idOf, keyNameNamed, nameNamed, permissionNamed, permissionsNamed, targetNamed } from './iam-terms.ts';
 
 const principal = idOf('prn', 'spn');
 const namespaceOption = (): Option => new Option('--namespace <id>', 'in one Namespace; without it in the whole Installation').argParser(idOf('ns'));
@@ -24,7 +24,7 @@ export const addIamCommands = (program: Command, orOneSentence: (run: () => Prom
   const roles = policy.command('role').description('Roles: sets of permissions, to be bound');
   command(roles, 'create', 'make a Role')
     .argument('<permissions...>', 'written kind:action, for example agent:create agent:read', permissionsNamed)
-    .option('--name <name>', 'what it is called')
+    .option('--name <name>', 'what it is called', nameNamed)
     .addOption(namespaceOption())
     .action(run((actions, permissions: never, options: never) => actions.createRole(permissions, options)));
   command(roles, 'delete', 'delete a Role that nothing binds').argument('<role>', 'its id', idOf('role')).action(run((actions, role: string, options: never) => actions.deleteRole(role, options)));
@@ -50,7 +50,7 @@ export const addIamCommands = (program: Command, orOneSentence: (run: () => Prom
 
   const groups = policy.command('group').description('Groups of humans, bound as one');
   const group = idOf('grp');
-  command(groups, 'create', 'make a Group').argument('<name>', 'what it is called').addOption(namespaceOption()).action(run((actions, name: string, options: never) => actions.createGroup(name, options)));
+  command(groups, 'create', 'make a Group').argument('<name>', 'what it is called', nameNamed).addOption(namespaceOption()).action(run((actions, name: string, options: never) => actions.createGroup(name, options)));
   command(groups, 'delete', 'delete a Group that nothing binds, and its memberships').argument('<group>', 'its id', group).action(run((actions, id: string, options: never) => actions.deleteGroup(id, options)));
   command(groups, 'add', 'make a human a member')
     .argument('<group>', 'its id', group)

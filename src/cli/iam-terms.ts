@@ -1,8 +1,10 @@
 /** How the operator writes permissions, ids and places on the command line; what is wrong is one clear sentence. */
 import { InvalidArgumentError } from 'commander';
+import Value from 'typebox/value';
 import { checkedActions, resourceKinds, type GrantedPermission } from '../iam/permissions.ts';
 import type { ResourceKind } from '../kernel/event.ts';
 import { isId, type Prefix } from '../kernel/ids.ts';
+import { name } from '../kernel/text.ts';
 
 const prefixOf: Partial<Readonly<Record<ResourceKind, Prefix>>> = { installation: 'ins', namespace: 'ns', configuration: 'cfg', agent: 'agt', agent_revision: 'rev' };
 
@@ -53,6 +55,12 @@ export const daysNamed = (text: string): number => {
   const days = /^\d{1,3}$/.test(text) ? Number(text) : 0;
   if (days < 1 || days > 365) throw new InvalidArgumentError('A key lives from 1 to 365 days.');
   return days;
+};
+
+/** A name as the routes take one. */
+export const nameNamed = (text: string): string => {
+  if (!Value.Check(name, text)) throw new InvalidArgumentError('A name has from 1 to 200 characters, no white space around it and no control characters.');
+  return text;
 };
 
 export const keyNameNamed = (text: string): string => {

@@ -35,8 +35,11 @@ interface Answer {
   readonly lines: readonly string[];
 }
 
+/** Names come from callers: none may write over what is shown beside it. */
+const plain = (line: string): string => line.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, '\ufffd');
+
 const print = ({ json, lines }: Answer, options: HostOptions): void => {
-  process.stdout.write(options.json === true ? `${JSON.stringify(json)}\n` : lines.map((line) => `${line}\n`).join(''));
+  process.stdout.write(options.json === true ? `${JSON.stringify(json)}\n` : lines.map((line) => `${plain(line)}\n`).join(''));
 };
 
 /** Opens the stores, lets the operator act, and says what came of it. @throws Fault, Refusal */

@@ -122,6 +122,13 @@ describe('beside a running server', () => {
     await rm(folder, { recursive: true });
   });
 
+  it('a name cannot write over what is listed beside it', async () => {
+    const { id } = await operator.principal();
+    const issued = await application.client.rest<{ id: string }>('POST', '/api/auth/service-keys', { servicePrincipalId: id, name: 'ci\n\u001b[2K' });
+    const { stdout } = await run('iam', 'list');
+    expect(stdout).toContain(`${issued.data.id}  ci\ufffd\ufffd[2K of ${id}`);
+  });
+
   it('every change is an audited event of the operator, and no key is in it', async () => {
     const { servicePrincipalId } = await ask('iam', 'principal', 'create', '--namespace', namespaceId);
     const { id, key } = await ask('key', 'issue', servicePrincipalId!);
@@ -158,6 +165,8 @@ describe('the operator is told in one sentence', () => {
     ['a subject there is not', ['iam', 'bind', newId('spn'), newId('role')], 'The subject cannot be bound here'],
     ['a service account where a principal is meant', ['iam', 'bind', 'sa_1', newId('role')], 'prn_ or spn_ or grp_'],
     ['a Restriction on another kind', ['iam', 'restrict', 'agent:read', '--on', `namespace:${unknown}`], 'cannot be restricted on a resource of kind namespace'],
+    ['a Role with a name that no route takes', ['iam', 'role', 'create', 'agent:read', '--name', ' reader'], 'no white space around it'],
+    ['a Group without a name', ['iam', 'group', 'create', ''], 'from 1 to 200 characters'],
     ['a key for nobody', ['key', 'issue'], '--admin'],
     ['a key that lives too long', ['key', 'issue', '--admin', '--days', '366'], 'from 1 to 365 days'],
     ['a key there is not', ['key', 'revoke', newId('key')], 'The service key was not found'],
