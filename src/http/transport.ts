@@ -33,7 +33,7 @@ const family = (address: string): 'ipv4' | 'ipv6' => (isIPv6(address) ? 'ipv6' :
 const networks = (list: readonly string[]): BlockList => {
   const trusted = new BlockList();
   for (const entry of list) {
-    const [address = '', bits] = entry.split('/');
+    const [, address = '', bits] = /^([^/]+)(?:\/(\d+))?$/.exec(entry) ?? [];
     try {
       if (bits === undefined) trusted.addAddress(address, family(address));
       else trusted.addSubnet(address, Number(bits), family(address));

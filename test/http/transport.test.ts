@@ -25,7 +25,7 @@ describe('forwarding headers', () => {
   it('a proxy that is no address stops the start', () => {
     const create = (proxy: string) => () => createTransport({ mode: 'production', trustedOrigins: [], trustedProxies: [proxy] });
     expect(create('gateway')).toThrow('"gateway"');
-    expect(create('10.0.0.0/99')).toThrow('"10.0.0.0/99"');
+    for (const network of ['10.0.0.0/99', '10.0.0.0/', '10.0.0.0/8/16', '10.0.0.0/ 8', '/8']) expect(create(network)).toThrow(JSON.stringify(network));
   });
 });
 
