@@ -91,12 +91,12 @@ export const agentRevisionReads = (pool: Pool): RevisionReads => {
   const read = reader(pool, agentRevisionProjection, view);
   return {
     byIds: (ids) => read({ name: 'by_ids', select: `${admitted} and revision_id = any($1)`, order }, [ids]),
-    listByAgents: (agentIds, visibility) =>
-      read({ name: 'list_by_agents', select: `${admitted} and agent_id = any($1) and ${visible('revision_id', 2)}`, order }, [agentIds, ...visibilityValues(visibility)]),
-    list: (agentId, visibility, request) =>
-      read(
-        { name: 'list', select: page('agent_revision_v1', `${isAdmitted} and agent_id = $1 and ${visible('revision_id', 2)}`, 'number', 'revision_id', 4), order },
-        [agentId, ...visibilityValues(visibility), ...pageValues(request)],
-      ),
+    listByAgents: (agentIds, visibility, request) => {
+      const ofOne = page('agent_revision_v1', `${isAdmitted} and agent_id = wanted.id and ${visible('revision_id', 2)}`, 'number', 'revision_id', 4);
+      return read(
+        { name: 'list_by_agents', select: `select one.* from unnest($1::text[]) as wanted (id) cross join lateral (${ofOne}) as one`, order },
+        [agentIds, ...visibilityValues(visibility), ...pageValues(request)],
+      );
+    },
   };
 };

@@ -6,11 +6,12 @@ import type { AgentPlace } from '../src/agent/service.ts';
 import type { RevisionView } from '../src/agent-revision/view.ts';
 import { visibleTo } from '../src/iam/visibility.ts';
 import { isId } from '../src/kernel/ids.ts';
+import type { PageRequest } from '../src/runtime/reading.ts';
 import { Agent, CredentialSourceRef, ExecutionMode, PluginApprover } from './agent.ts';
 import { builder, type Context } from './builder.ts';
 import { keyed } from './command.ts';
 import { Configuration } from './configuration.ts';
-import { connectionOf, pageOf } from './connection.ts';
+import { connectionOf, oneMore, pageOf } from './connection.ts';
 import { answered } from './loading.ts';
 import { agentPlace, keyOf, placeOf, revisionPlace } from './place.ts';
 import { ConfigurationReadError, readError, saved } from './read-error.ts';
@@ -74,8 +75,8 @@ const visibleIn = async ({ authorizer, caller }: Context, namespaceIds: readonly
   };
 };
 
-/** The visible revisions of Agents, oldest first: at most two statements, however many Agents. */
-const revisionsOf = createContextCache((context: Context) => {
+/** A page, and one more, of the visible revisions of Agents, oldest first: at most two statements, however many Agents. */
+const loaderOf = (context: Context, page: PageRequest) => {
   const load = async (places: readonly AgentPlace[]): Promise<(readonly RevisionView[])[]> => {
     const { reads, services, caller } = context;
     const { everything, except, only } = await visibleIn(context, [...new Set(places.map(({ namespaceId }) => namespaceId))]);
@@ -87,13 +88,24 @@ const revisionsOf = createContextCache((context: Context) => {
         { agentIds: inPart.map(({ agentId }) => agentId), visible: { only, except } },
       ]
         .filter(({ agentIds }) => agentIds.length > 0)
-        .map(({ agentIds, visible }) => reads.revisions.listByAgents(agentIds, visible)),
+        .map(({ agentIds, visible }) => reads.revisions.listByAgents(agentIds, visible, oneMore(page))),
     );
-    if (places.length === 1 && !readings[0]!.fresh) return [await services.revisions.list(caller, places[0]!)];
+    if (places.length === 1 && !readings[0]!.fresh) return [await services.revisions.list(caller, places[0]!, oneMore(page))];
     const byAgent = Map.groupBy(readings.flatMap(({ rows }) => rows), ({ agentId }) => agentId);
     return places.map(({ agentId }) => byAgent.get(agentId) ?? []);
   };
   return new DataLoader(load, { cacheKeyFn: ({ namespaceId, agentId }: AgentPlace) => keyOf(namespaceId, agentId) });
+};
+
+/** The loaders of one request, one for each page that is asked for. */
+const revisionsOf = createContextCache((context: Context) => {
+  const loaders = new Map<string, ReturnType<typeof loaderOf>>();
+  return (page: PageRequest): ReturnType<typeof loaderOf> => {
+    const key = `${page.limit} ${page.after ?? ''}`;
+    const loader = loaders.get(key) ?? loaderOf(context, page);
+    loaders.set(key, loader);
+    return loader;
+  };
 });
 
 const AgentRevisionConnection = builder.connectionObject({ type: AgentRevision, name: 'AgentRevisionConnection' });
@@ -109,9 +121,7 @@ builder.objectFields(Agent, (t) => ({
     authScopes: (agent) => ({ reads: reading.revisionsOf(placeOfAgent(agent)) }),
     resolve: async (agent, args, context) => {
       const page = pageOf(args, (text) => isId('rev', text));
-      const revisions = await revisionsOf(context).load(placeOfAgent(agent));
-      const start = page.after === null ? 0 : revisions.findIndex(({ id }) => id === page.after) + 1;
-      return connectionOf(revisions.slice(start), page, ({ id }) => id);
+      return connectionOf(await revisionsOf(context)(page).load(placeOfAgent(agent)), page, ({ id }) => id);
     },
   }),
   activeRevision: t.field({

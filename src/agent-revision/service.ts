@@ -65,13 +65,14 @@ export const createRevisionService = ({
       const agent = ref.in('agent', namespaceId, agentId);
       await authorizer.require(caller, { action: 'openclaw.agent_revisions.list', resource: agent }, [['read', agent]]);
       const visible = await visibleTo(authorizer, caller, 'read', 'agent_revision', namespaceId);
-      const { rows, fresh } = page === undefined ? await revisionReads.listByAgents([agentId], visible) : await revisionReads.list(agentId, visible, page);
+      const { rows, fresh } = await revisionReads.listByAgents([agentId], visible, page);
       if (fresh && rows.length > 0) return rows.map((row) => inPlace(row, place));
       const { state } = await presentAgent(core, place);
       if (fresh && state.revisions.length === 0) return [];
       const seen = state.revisions.filter(({ revisionId }) => (visible.only === undefined || visible.only.includes(revisionId)) && !visible.except.includes(revisionId));
-      const start = page?.after == null ? 0 : seen.findIndex(({ revisionId }) => revisionId === page.after) + 1;
-      const wanted = seen.slice(start, page === undefined ? undefined : start + page.limit);
+      const last = page?.after == null ? -1 : seen.findIndex(({ revisionId }) => revisionId === page.after);
+      if (page?.after != null && last < 0) return [];
+      const wanted = seen.slice(last + 1, page === undefined ? undefined : last + 1 + page.limit);
       const snapshots = await streams.loadMany(revisions, wanted.map(({ revisionId }) => revisionId));
       return wanted.flatMap(({ admittedAt }, index) => {
         const data = snapshots[index]!.state;

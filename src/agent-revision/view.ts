@@ -37,8 +37,6 @@ export const revisionView = ({ data }: AgentRevisionSnapshotted, admittedAt: str
 export interface RevisionReads {
   /** Admitted revisions by id; a snapshot that was never admitted is invisible. */
   byIds(ids: readonly string[]): Promise<Reading<RevisionView>>;
-  /** Visible revisions of each Agent, oldest first, all Agents in one statement. */
-  listByAgents(agentIds: readonly string[], visible: Visibility): Promise<Reading<RevisionView>>;
-  /** One page of the visible revisions of one Agent, oldest first. */
-  list(agentId: string, visible: Visibility, page: PageRequest): Promise<Reading<RevisionView>>;
+  /** Visible revisions of each Agent, or one page of them, oldest first, all Agents in one statement. */
+  listByAgents(agentIds: readonly string[], visible: Visibility, page?: PageRequest): Promise<Reading<RevisionView>>;
 }

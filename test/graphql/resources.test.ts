@@ -1,5 +1,8 @@
 /** What queries and commands answer: results and refusals, ids of both kinds, connections, history. */
+import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
+import { parse } from 'graphql';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { newId } from '../../src/kernel/ids.ts';
 import { createAgent, createConfiguration, createNamespace, deployAgent, harnessAuth, refused, succeeded, values } from './fixture.ts';
 import {
   AgentDetailsDocument,
@@ -155,6 +158,21 @@ describe('queries', () => {
     const { data, errors } = await world.send(NodesByIdDocument, { ids: [agent.id, gone] });
     expect(data.nodes).toEqual([{ __typename: 'Agent', id: agent.id }, null]);
     expect(errors?.map(({ path, extensions: { code } }) => [path, code])).toEqual([[['nodes', 1], 'NOT_FOUND']]);
+  });
+
+  it('page through the revisions of several Agents, none after a cursor of no revision', async () => {
+    const { id } = await createAgent(world, namespace.namespaceId, configuration.configurationId, 'often deployed');
+    const made: string[] = [];
+    for (let count = 0; count < 3; count++) made.push((await deployAgent(world, id)).revisionId);
+    const document = parse('query ($ids: [ID!]!, $after: String) { nodes(ids: $ids) { ... on Agent { page: revisions(first: 2, after: $after) { nodes { revisionId } pageInfo { hasNextPage } } all: revisions { nodes { revisionId } } } } }') as TypedDocumentNode<{ nodes: readonly Record<'page' | 'all', { nodes: readonly { revisionId: string }[]; pageInfo?: { hasNextPage: boolean } }>[] }, { ids: string[]; after?: string }>;
+    const ask = async (after?: string) => (await world.send(document, { ids: [agent.id, id], ...(after !== undefined && { after }) })).data.nodes;
+    const revisions = (...ids: string[]) => ids.map((revisionId) => ({ revisionId }));
+    expect(await ask()).toEqual([
+      { page: { nodes: revisions(revision.revisionId), pageInfo: { hasNextPage: false } }, all: { nodes: revisions(revision.revisionId) } },
+      { page: { nodes: revisions(...made.slice(0, 2)), pageInfo: { hasNextPage: true } }, all: { nodes: revisions(...made) } },
+    ]);
+    expect((await ask(made[1])).map(({ page }) => page.nodes)).toEqual([[], revisions(made[2]!)]);
+    expect((await ask(newId('rev'))).map(({ page }) => page.nodes)).toEqual([[], []]);
   });
 
   it('page through connections', async () => {

@@ -80,7 +80,9 @@ it('answers from the rows', async () => {
   expect((await reads.agents.list('ns_1', all, { after: 'agt_1', limit: 5 })).rows.map(({ id }) => id)).toEqual(['agt_2']);
   expect((await reads.agents.list('ns_1', all, { after: null, limit: 1 })).rows.map(({ id }) => id)).toEqual(['agt_1']);
   expect((await reads.revisions.byIds(['rev_1', 'rev_6', 'rev_9'])).rows.map(({ id, revision }) => [id, revision])).toEqual([['rev_1', 1]]);
-  expect((await reads.revisions.list('agt_1', all, { after: 'rev_2', limit: 2 })).rows.map(({ id }) => id)).toEqual(['rev_3', 'rev_4']);
+  expect((await reads.revisions.listByAgents(['agt_1'], all, { after: 'rev_2', limit: 2 })).rows.map(({ id }) => id)).toEqual(['rev_3', 'rev_4']);
+  expect((await reads.revisions.listByAgents(['agt_1', 'agt_2', 'agt_3'], all, { after: null, limit: 1 })).rows.map(({ id }) => id)).toEqual(['rev_1']);
+  expect((await reads.revisions.listByAgents(['agt_1', 'agt_2'], all, { after: 'rev_none', limit: 2 })).rows).toEqual([]);
   expect((await reads.revisions.listByAgents(['agt_1', 'agt_2', 'agt_3'], all)).rows.map(({ id }) => id)).toEqual(['rev_1', 'rev_2', 'rev_3', 'rev_4', 'rev_5']);
   const deployments = await reads.deployments.byIds(['rev_1', 'rev_2', 'rev_3', 'rev_4', 'rev_5', 'rev_6']);
   expect(deployments.rows.map(({ record: { result, lastAttempt }, work }) => [result, lastAttempt?.code, work?.state])).toEqual([
