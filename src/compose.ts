@@ -20,7 +20,7 @@ import { createKeys } from './iam/keys.ts';
 import { bootstrapInstallation, systemContext } from './installation/bootstrap.ts';
 import { computeRoot, openDatabase, openEventStore } from './open-stores.ts';
 import { createDatabaseClock } from './postgres/clock.ts';
-import { createAccountRows, createInstallationRow, createKeyRows, createSessionRows } from './postgres/private-rows.ts';
+import { createAccountRows, createInstallationRow, createKeyRows, createSessionRows, keyErasedChannel } from './postgres/private-rows.ts';
 import { createStoreIdentityRow } from './postgres/store-identity-row.ts';
 import { createReconciler } from './reconcile/reconciler.ts';
 import { resumeSelected, sweepOwned } from './reconcile/sweep.ts';
@@ -152,7 +152,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
     const prefix = `${installationId}.`;
     const store = measured(await openEventStore(config.eventstoreUrl ?? url, stack, { url, pool }, installationId), metrics);
 
-    const notifications = listen(url, [checkpointChannel, workChannel, claimChannel]);
+    const notifications = listen(url, [checkpointChannel, workChannel, claimChannel, keyErasedChannel]);
     stack.defer(() => notifications.close());
     const readYourWrite = createReadYourWrite(pool, consumers, notifications);
     const gate = createHistoryGate(store);
@@ -169,6 +169,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
     const authorizer = createAuthorizer({ streams, audit, denialLimit });
     const keyRows = createKeyRows(pool);
     const keys = createKeys(keyRows);
+    notifications.on(keyErasedChannel, keys.forget);
     const core: Core = { streams, authorizer, audit, waitFor: readYourWrite.waitFor };
     const reads = createReads(pool);
     const signIn: SignInParts = {

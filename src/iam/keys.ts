@@ -29,28 +29,35 @@ const keyText = /^exk\.(key_[0-9a-f-]{36})\.([A-Za-z0-9_-]{43})$/;
 export interface Keys extends Pick<KeyRows, 'insert' | 'erase'> {
   /** The key a text is, if its hash matches and the policy has it issued, neither revoked nor expired. */
   verify(text: string, policy: Policy, nowMs: number): Promise<ServiceKey | undefined>;
+  /** To be called when a row was erased, by whichever process: one whose revocation could not be recorded is not in the history. */
+  forget(): void;
 }
 
 const cacheLimit = 10_000;
 
 export const createKeys = (rows: KeyRows): Keys => {
   /** Hashes never change under their id, and only the history says whether a key still counts. */
-  const hashes = new Map<string, Buffer>();
+  let hashes = new Map<string, Buffer>();
+  const forget = (): void => {
+    hashes = new Map();
+  };
   return {
+    forget,
     insert: (keyId, servicePrincipalId, secretHash) => rows.insert(keyId, servicePrincipalId, secretHash),
     erase: async (keyId) => {
-      hashes.delete(keyId);
       await rows.erase(keyId);
+      forget();
     },
     verify: async (text, policy, nowMs) => {
       const [, keyId, secret] = keyText.exec(text) ?? [];
       if (keyId === undefined || secret === undefined) return undefined;
       const key = policy.keys.get(keyId);
       if (key === undefined || Date.parse(key.expiresAt) <= nowMs) return undefined;
-      const known = hashes.get(keyId) ?? (await rows.secretHash(keyId));
+      const remembered = hashes; // what was read before a row was erased must not be remembered after it
+      const known = remembered.get(keyId) ?? (await rows.secretHash(keyId));
       if (known === undefined || !timingSafeEqual(known, hashOf(secret))) return undefined;
-      if (hashes.size >= cacheLimit) hashes.clear();
-      hashes.set(keyId, known);
+      if (remembered.size >= cacheLimit) remembered.clear();
+      remembered.set(keyId, known);
       return key;
     },
   };

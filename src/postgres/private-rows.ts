@@ -6,6 +6,9 @@ import { newId } from '../kernel/ids.ts';
 import type { Account, AccountRows } from '../sign-in/accounts.ts';
 import type { FoundSession, SessionRows } from '../sign-in/sessions.ts';
 
+/** Where every process hears that a key's row is gone. */
+export const keyErasedChannel = 'service_key_erased';
+
 export const createKeyRows = (pool: Pool): KeyRows & { eraseOfPrincipal(servicePrincipalId: string): Promise<void> } => ({
   insert: async (keyId, servicePrincipalId, secretHash) => {
     await pool.query('insert into service_key (key_id, service_principal_id, secret_hash) values ($1, $2, $3)', [keyId, servicePrincipalId, secretHash]);
@@ -15,7 +18,7 @@ export const createKeyRows = (pool: Pool): KeyRows & { eraseOfPrincipal(serviceP
     return rows[0]?.secret_hash;
   },
   erase: async (keyId) => {
-    await pool.query('delete from service_key where key_id = $1', [keyId]);
+    await pool.query(`with erased as (delete from service_key where key_id = $1 returning key_id) select pg_notify('${keyErasedChannel}', '') from erased`, [keyId]);
   },
   eraseOfPrincipal: async (servicePrincipalId) => {
     await pool.query('delete from service_key where service_principal_id = $1', [servicePrincipalId]);
