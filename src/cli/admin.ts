@@ -37,7 +37,8 @@ const chooseAccount = async (rows: AccountRows, policy: Policy, email: string | 
 };
 
 /**
- * Writes a new password to `admin.json` in the data folder and ends every session of the account.
+ * Writes a new password to the data folder, the first administrator's to `admin.json` and another's to a file named
+ * after the account, and ends every session of the account.
  * @throws Fault for stores that cannot be reached, and without such an account
  */
 export const resetPassword = async ({ email }: ResetPasswordOptions): Promise<void> => {
@@ -45,11 +46,13 @@ export const resetPassword = async ({ email }: ResetPasswordOptions): Promise<vo
   await using stack = new AsyncDisposableStack();
   const { database, installationId, streams } = await openHostStores(config, createLogger({ level: config.logLevel }), stack);
   const accountRows = createAccountRows(database.pool);
-  const account = await chooseAccount(accountRows, (await streams.load(iam, '')).state, email, config.administratorEmail);
+  const { state: policy } = await streams.load(iam, '');
+  const account = await chooseAccount(accountRows, policy, email, config.administratorEmail);
 
   const password = randomPassword();
   const passwordHash = await createPasswords().hash(password);
-  const file = join(config.dataDir, 'admin.json');
+  const isFirst = account.principalId === policy.installation?.administrator.principalId;
+  const file = join(config.dataDir, `${isFirst ? 'admin' : account.userId}.json`);
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
   await writePrivately(`${file}.new`, { email: account.email, password });
   await createAuditLog(streams).record(

@@ -109,6 +109,18 @@ describe('a life of one data folder', () => {
     const { client } = await place();
     const { data } = await client.graphql<{ eventHistory: { nodes: readonly { audit: object }[] } }>('{ eventHistory(filter: { types: ["PasswordReset"] }, first: 5) { nodes { audit { action outcome } } } }');
     expect(data.eventHistory.nodes).toEqual([{ audit: { action: 'openclaw.auth.accounts.reset_password', outcome: 'success' } }]);
+    const person = { email: 'mara@example.test', password: 'at least twelve characters' };
+    const { cookie: own } = await signInAsAdministrator(at);
+    const post = (path: string, body?: object) =>
+      fetch(`${server.origin}/api/auth/${path}`, { method: 'POST', headers: { cookie: own, origin: server.origin, ...(body !== undefined && { 'content-type': 'application/json' }) }, ...(body !== undefined && { body: JSON.stringify(body) }) });
+    const made = await post('accounts', person);
+    const { data: account } = (await made.json()) as { data: { id: string } };
+    const files = { admin: join(dataDir, 'admin.json'), other: join(dataDir, `${account.id}.json`) };
+    const kept = await readFile(files.admin, 'utf8');
+    expect((await runToEnd(['admin', 'reset-password', '--email', person.email], env)).stdout).toBe(`The new password is in ${files.other}; 0 sessions have ended.\n`);
+    expect(await readFile(files.admin, 'utf8')).toBe(kept);
+    expect(JSON.parse(await readFile(files.other, 'utf8'))).toMatchObject({ email: person.email });
+    expect((await post('sign-out')).status).toBe(200);
     expectRefused(await runToEnd(['admin', 'reset-password', '--email', 'nobody@example.test'], env), /There is no account with the email nobody@example\.test/);
   });
 
