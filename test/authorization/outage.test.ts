@@ -125,9 +125,8 @@ it('no row of the table changes anything while no record can be stored, and ever
   expect(await seen()).toBe(told);
 
   for (const [index, one] of staged.entries()) {
-    const { row } = changing[index]!;
     const { code } = await one.ask();
-    expect({ ...changing[index], code: code === row.askedAgain ? null : code }).toEqual({ ...changing[index], code: null });
+    expect({ ...changing[index], code }).toEqual({ ...changing[index], code: null });
     await one[Symbol.asyncDispose]();
   }
 }, 60_000);

@@ -131,16 +131,16 @@ describe('PostgreSQL event store', () => {
       expect(appended).toEqual({ revision: 2, position: stored[2]!.position });
     });
 
-    it('an append whose time ended while it waited is not stored by a later call', async () => {
+    it('an append whose time ended while it waited is not stored by a later call; one that was under way has the answer of its call', async () => {
       const store = open({ appendBudgetMs: 200 });
       await store.append(stream, noStream, [event()]);
       const holder = await connect();
       await holder.query(`select pg_advisory_lock('event'::regclass::oid::bigint)`);
-      const inFlight = store.append(stream, 0, [event()]).catch((error: unknown) => error);
+      const inFlight = store.append(stream, 0, [event()]);
       await vi.waitUntil(async () => (await holder.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rows.length === 1);
       await expect(store.append(`${prefix}late`, noStream, [event()])).rejects.toBeInstanceOf(StoreUnavailable);
       await holder.query('select pg_advisory_unlock_all()');
-      await inFlight;
+      expect((await inFlight).revision).toBe(1);
       await store.append(`${prefix}next`, noStream, [event()]);
       expect(await store.readStream(`${prefix}late`, 0)).toEqual([]);
     });
@@ -164,7 +164,7 @@ describe('PostgreSQL event store', () => {
       const sent = [event()];
       const begin = performance.now();
       await expect(store.append(stream, 0, sent)).rejects.toBeInstanceOf(StoreUnavailable);
-      expect(performance.now() - begin).toBeLessThan(1_000);
+      expect(performance.now() - begin).toBeLessThan(5_000);
       proxy.behave('pass');
       proxy.cut();
       const later = open();

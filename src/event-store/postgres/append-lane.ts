@@ -48,7 +48,10 @@ export interface AppendLane {
   close(): Promise<void>;
 }
 
-/** Opens a lane; an append is sent again, with identical bytes, until it is answered or `budgetMs` have passed. */
+/**
+ * Opens a lane; an append is sent again, with identical bytes, until it is answered or `budgetMs` have passed. One that is
+ * under way then waits for the end of its call, so that it is refused only when it is not stored, or nobody can know.
+ */
 export const createAppendLane = (url: string, budgetMs: number): AppendLane => {
   let client: Client | undefined;
   let waiting: WaitingAppend[] = [];
@@ -74,12 +77,19 @@ export const createAppendLane = (url: string, budgetMs: number): AppendLane => {
     });
   };
 
+  /** Who is told that his append is not stored shall not find it stored by a later call. */
+  const refuseLate = (): void => {
+    const isLate = ({ deadline }: WaitingAppend) => deadline <= performance.now();
+    const late = waiting.filter(isLate);
+    waiting = waiting.filter((append) => !late.includes(append));
+    for (const { reject } of late) reject(new StoreUnavailable(`PostgreSQL did not store an append within ${budgetMs} ms`, { cause: lastFailure }));
+  };
+
   const run = async (): Promise<void> => {
     let most = maxBatchAppends;
     for (;;) {
       await new Promise(setImmediate); // callers woken by one answer share the next call
-      // Who was told that his append is not stored shall not find it stored by a later call.
-      waiting = waiting.filter(({ deadline }) => deadline > performance.now());
+      refuseLate();
       if (waiting.length === 0) break;
       const batch = takeBatch(waiting, most);
       waiting = waiting.slice(batch.length);
@@ -111,9 +121,7 @@ export const createAppendLane = (url: string, budgetMs: number): AppendLane => {
       if (closed) return Promise.reject(new StoreUnavailable('The event store is closed'));
       const { promise, resolve, reject } = Promise.withResolvers<Appended>();
       const deadline = performance.now() + budgetMs;
-      const timer = setTimeout(() => {
-        reject(new StoreUnavailable(`PostgreSQL did not store an append within ${budgetMs} ms`, { cause: lastFailure }));
-      }, budgetMs);
+      const timer = setTimeout(refuseLate, budgetMs + 1);
       waiting.push({ stream, expectedRevision, events, bytes: appendBytes(events), deadline, resolve, reject });
       running ??= run();
       return promise.finally(() => clearTimeout(timer));
