@@ -2,6 +2,7 @@
  * Rebuilds a read model of the same version without downtime: a shadow table fills from the first event while
  * the live one is read and fed, and takes its name in one transaction. (failure scenario 17)
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import type { EventStore } from '../event-store/event-store.ts';
 import { Fault } from '../kernel/errors.ts';
@@ -18,15 +19,31 @@ export interface RebuildOptions extends Reader {
 }
 
 const lockLimitMs = 30_000;
+/** How often a holder of the lock is interrupted while this session stands in line. */
+const interruptMs = 20;
 
-/** Ends the session that leads the consumer and stands first in line for its lock. */
-const takeLeadership = async (client: Client, number: string): Promise<void> => {
-  const holder = `select pg_terminate_backend(pid) from pg_locks
+/**
+ * Takes the lock of the consumer from whoever leads it. This session stands in line first and only then interrupts the
+ * holder, from a second session and until the lock is here: who tries to lead again cannot overtake a session in line.
+ */
+const takeLeadership = async (client: Client, url: string, number: string): Promise<void> => {
+  const interrupt = `select pg_terminate_backend(pid) from pg_locks
     where locktype = 'advisory' and granted and database = (select oid from pg_database where datname = current_database())
-      and objsubid = 1 and ((classid::bigint << 32) | objid::bigint) = $1::bigint and pid <> pg_backend_pid()`;
-  await client.query(holder, [number]);
+      and objsubid = 1 and ((classid::bigint << 32) | objid::bigint) = $1::bigint
+      and pid <> $2 and exists (select 1 from pg_locks as waiting where waiting.pid = $2 and not waiting.granted)`;
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
   await client.query(`set statement_timeout = ${lockLimitMs}`);
-  await client.query('select pg_advisory_lock($1::bigint)', [number]);
+  const interrupter = await openClient({ url, applicationName: 'exuvia rebuild interrupter' });
+  interrupter.on('error', () => {}); // the query under way, or the next one, fails with it
+  try {
+    const taking = client.query('select pg_advisory_lock($1::bigint)', [number]).then(() => true);
+    taking.catch(() => {}); // awaited below, unless interrupting fails
+    const isHeld = (): Promise<boolean> => Promise.race([taking, delay(interruptMs, false)]);
+    do await interrupter.query(interrupt, [number, rows[0]?.pid]);
+    while (!(await isHeld()));
+  } finally {
+    await interrupter.end();
+  }
 };
 
 /**
@@ -65,7 +82,7 @@ export const rebuild = async ({ url, store, consumer, batchLimit = 1_000, ...rea
     await forget();
     const [member] = await loadMembers(client, [shadow]);
     await advance(member!);
-    await takeLeadership(client, lockNumber(reader.prefix, consumer));
+    await takeLeadership(client, url, lockNumber(reader.prefix, consumer));
     const [live] = await loadMembers(client, [consumer]);
     await recognise(store, [live!.checkpoint]);
     await advance(member!);

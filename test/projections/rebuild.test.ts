@@ -4,8 +4,10 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createReads, productEvents, projections } from '../../projections/index.ts';
 import type { Codec } from '../../src/kernel/codec.ts';
 import { rebuild } from '../../src/runtime/consumer-rebuild.ts';
+import { openClient } from '../../src/postgres/pool.ts';
+import { lockNumber } from '../../src/runtime/consumer-checkpoint.ts';
 import { tableOf } from '../../src/runtime/projection.ts';
-import { productConsumers, startConsumers, untilPassed, type TestConsumers } from '../support/consumers.ts';
+import { productConsumers, startConsumers, until, untilPassed, type TestConsumers } from '../support/consumers.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { everyEventTypes, writeEveryEvent } from '../support/every-event.ts';
 import { createInMemoryEventStore } from '../support/in-memory-event-store.ts';
@@ -47,6 +49,22 @@ it('gives the same rows when a read model is rebuilt beside the live one', async
   expect((await rowsOf('history_v2')).length).toBe((await store.readAll(null, { streamPrefix: prefix }, 1_000)).events.length);
   const { rows } = await database.pool.query(`select 1 from pg_class where relname like '%rebuild%'`);
   expect(rows).toEqual([]);
+});
+
+it('takes the lock even where another session stands in line behind the leader', async () => {
+  const consumer = productConsumers.find(({ shadow }) => shadow !== undefined)!;
+  const number = lockNumber(prefix, consumer);
+  const successor = await openClient({ url: database.url, applicationName: 'successor' });
+  const ended = new Promise((resolve) => void successor.on('error', resolve));
+  const leading = successor.query('select pg_advisory_lock($1::bigint)', [number]).catch(() => {});
+  await until('the successor stands in line', async () => {
+    const { rows } = await database.pool.query("select 1 from pg_locks join pg_stat_activity using (pid) where application_name = 'successor' and not granted");
+    return rows.length === 1;
+  });
+  await rebuild({ url: database.url, store, prefix, codec: productEvents, consumer });
+  await leading;
+  await ended;
+  await untilPassed(database, (await store.head({ streamPrefix: prefix }))!);
 });
 
 it('answers from the rows', async () => {
