@@ -31,8 +31,8 @@ program
 program
   .command('demo')
   .description('walk the life of an Agent on a running server')
-  .option('--url <origin>', 'where the server listens', `http://127.0.0.1:${process.env['PORT'] ?? '4000'}`)
-  .action(({ url }: { url: string }) => orOneSentence(async () => (await import('./cli/demo.ts')).demo(url)));
+  .option('--url <origin>', 'where the server listens; without it on this host, at PORT')
+  .action(({ url }: { url?: string }) => orOneSentence(async () => (await import('./cli/demo.ts')).demo(url)));
 
 program
   .command('restore')

@@ -1,5 +1,7 @@
 /** The settings of a process: one list over the environment, read once; a wrong value stops the start with one sentence that names it. */
+import { isIP } from 'node:net';
 import { resolve } from 'node:path';
+import { isEmail } from './kernel/email.ts';
 import { Fault } from './kernel/errors.ts';
 
 export type Role = 'api' | 'projector' | 'worker';
@@ -20,7 +22,7 @@ export interface Config {
   readonly eventstoreUrl: string | undefined;
   /** Origins of pages that may change state with a cookie. */
   readonly trustedOrigins: readonly string[];
-  /** Addresses whose forwarding headers are accepted. */
+  /** Addresses, or networks in CIDR notation, whose forwarding headers are accepted. */
   readonly trustedProxies: readonly string[];
   readonly logLevel: LogLevel;
   /** Connections of the pool that serves requests. */
@@ -37,16 +39,36 @@ export interface Config {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-const wrong = (name: string, expected: string, found: string): Fault => new Fault(`${name} must be ${expected}, but is ${JSON.stringify(found)}`);
+/** A user and a password in front of a host are not repeated. */
+const wrong = (name: string, expected: string, found: string): Fault => new Fault(`${name} must be ${expected}, but is ${JSON.stringify(found.replace(/\/\/.*@/, '//…@'))}`);
+
+const isHost = (value: string): boolean => isIP(value) !== 0 || /^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$/i.test(value);
+
+const isNetwork = (value: string): boolean => {
+  const [, address = '', bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(value) ?? [];
+  const family = isIP(address);
+  return family !== 0 && (bits === undefined || Number(bits) <= (family === 4 ? 32 : 128));
+};
+
+/** A user without a host, whose socket the options name, is none to the standard and one to the driver. */
+const isPostgres = (value: string): boolean => /^postgres(ql)?:\/\/./.test(value) && URL.canParse(value.replace('@/', '@localhost/'));
+
+/** One member or several, as no other URL names them. */
+const isEventstoredb = (value: string): boolean => {
+  const [, members = '', options] = /^esdb(?:\+discover)?:\/\/(?:[^:@\s]+:[^@\s]+@)?([^\s/?@]+)\/?(?:\?(\S+))?$/.exec(value) ?? [];
+  const isMember = (member: string): boolean => /^[a-z0-9._-]+(:\d{1,5})?$/i.test(member);
+  return members.split(',').every(isMember) && (options === undefined || options.split('&').every((option) => /^[^=]+=./.test(option)));
+};
 
 /**
- * Reads the settings.
+ * Reads the settings; one that is set says something.
  * @throws Fault whose one sentence names the setting, what was expected and what was found
  */
 export const readConfig = (env: Environment): Config => {
   const text = (name: string): string | undefined => {
     const value = env[name]?.trim();
-    return value === undefined || value === '' ? undefined : value;
+    if (value === '') throw new Fault(`${name} is set but empty: give it a value, or leave it unset`);
+    return value;
   };
   const integer = (name: string, fallback: number, least: number, most: number): number => {
     const value = text(name);
@@ -60,45 +82,48 @@ export const readConfig = (env: Environment): Config => {
     if (!choices.includes(value as T)) throw wrong(name, `one of ${choices.join(', ')}`, value);
     return value as T;
   };
-  const list = (name: string): readonly string[] => (text(name) ?? '').split(',').map((item) => item.trim()).filter((item) => item !== '');
-  /** The value may hold a password, so it is not repeated. */
-  const url = (name: string, ...schemes: readonly string[]): string | undefined => {
+  const valid = (name: string, expected: string, isValid: (value: string) => boolean): string | undefined => {
     const value = text(name);
-    if (value !== undefined && !schemes.some((scheme) => value.startsWith(`${scheme}://`)))
-      throw new Fault(`${name} must be a URL that begins with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`);
+    if (value !== undefined && !isValid(value)) throw wrong(name, expected, value);
     return value;
   };
-  const origins = (name: string): readonly string[] =>
-    list(name).map((value) => {
-      const bare = value.replace(/\/$/, '');
-      if (!['http:', 'https:'].includes(URL.parse(bare)?.protocol ?? '') || new URL(bare).origin !== bare)
-        throw wrong(name, 'an origin without path, query or credentials', value);
-      return bare;
-    });
+  const listOf = (name: string, expected: string, isValid: (item: string) => boolean): readonly string[] => {
+    const items = text(name)?.split(',').map((item) => item.trim()) ?? [];
+    const unfit = items.find((item) => !isValid(item));
+    if (unfit !== undefined) throw wrong(name, `a list of ${expected}`, unfit);
+    return items;
+  };
+  /** The value may hold a password, so it is not repeated. */
+  const url = (name: string, expected: string, isValid: (value: string) => boolean): string | undefined => {
+    const value = text(name);
+    if (value !== undefined && !isValid(value)) throw new Fault(`${name} must be a URL such as ${expected}`);
+    return value;
+  };
+  const origin = (value: string): string => value.replace(/\/$/, '');
+  const isOrigin = (value: string): boolean => /^https?:/.test(value) && URL.parse(value)?.origin === origin(value);
 
-  const roles = list('EXUVIA_ROLES');
-  const unknownRole = roles.find((role) => !allRoles.includes(role as Role));
-  if (unknownRole !== undefined) throw wrong('EXUVIA_ROLES', `a list of ${allRoles.join(', ')}`, unknownRole);
+  const roles = listOf('EXUVIA_ROLES', allRoles.join(', '), (role) => allRoles.includes(role as Role));
   oneOf('OCC_COMPUTE', 'process', ['process']);
 
   const mode = oneOf('EXUVIA_MODE', 'development', ['development', 'production']);
   const port = integer('PORT', 4000, 0, 65_535);
-  const [baseUrl] = origins('OCC_AUTH_BASE_URL');
+  const baseUrl = valid('OCC_AUTH_BASE_URL', 'an origin such as https://exuvia.example', isOrigin);
+  const trusted = listOf('EXUVIA_TRUSTED_ORIGINS', 'origins such as https://console.example', isOrigin);
   const local = mode === 'development' ? [`http://localhost:${port}`, `http://127.0.0.1:${port}`] : [];
 
   return {
     mode,
     roles: roles.length === 0 ? allRoles : (roles as readonly Role[]),
-    host: text('HOST') ?? '127.0.0.1',
+    host: valid('HOST', 'a name or an address to listen at', isHost) ?? '127.0.0.1',
     port,
     dataDir: resolve(text('EXUVIA_DATA_DIR') ?? '.exuvia'),
-    databaseUrl: url('OCC_DATABASE_URL', 'postgres', 'postgresql'),
-    eventstoreUrl: url('OCC_EVENTSTORE_URL', 'esdb', 'esdb+discover', 'postgres', 'postgresql'),
-    trustedOrigins: [...(baseUrl === undefined ? [] : [baseUrl]), ...origins('EXUVIA_TRUSTED_ORIGINS'), ...local],
-    trustedProxies: list('EXUVIA_TRUSTED_PROXIES'),
+    databaseUrl: url('OCC_DATABASE_URL', 'postgresql://user@host:5432/name', isPostgres),
+    eventstoreUrl: url('OCC_EVENTSTORE_URL', 'esdb://user:password@host:2113?tls=true or postgresql://user@host:5432/name', (value) => isEventstoredb(value) || isPostgres(value)),
+    trustedOrigins: [...[...(baseUrl === undefined ? [] : [baseUrl]), ...trusted].map(origin), ...local],
+    trustedProxies: listOf('EXUVIA_TRUSTED_PROXIES', 'addresses or networks such as 10.0.0.0/8', isNetwork),
     logLevel: oneOf('EXUVIA_LOG_LEVEL', 'info', logLevels),
     poolSize: integer('EXUVIA_POOL_SIZE', 10, 2, 200),
-    administratorEmail: text('OCC_BOOTSTRAP_ADMIN_EMAIL') ?? 'admin@exuvia.local',
+    administratorEmail: valid('OCC_BOOTSTRAP_ADMIN_EMAIL', 'an email address', isEmail) ?? 'admin@exuvia.local',
     worker: {
       pollIntervalMs: integer('OCC_WORKER_POLL_INTERVAL_MS', 250, 10, 60_000),
       leaseDurationMs: integer('OCC_WORKER_LEASE_DURATION_MS', 5_000, 500, 600_000),

@@ -1,7 +1,8 @@
 /** `exuvia demo`: the life of an Agent on a running server, told from the server's own answers. */
 import { readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { readConfig } from '../config.ts';
 import { Fault } from '../kernel/errors.ts';
 
 interface Answer<T> {
@@ -26,22 +27,34 @@ interface DeploymentAnswer {
   readonly progress: { readonly lastAttempt: { readonly code: string } | null } | null;
 }
 
+/** How the answers about one deployment are told: between two attempts the server says `queued` again, but to who watches it has begun. */
+export const deploymentTeller = (): ((seen: Pick<DeploymentAnswer, 'status' | 'progress'>) => string) => {
+  let begun = false;
+  return ({ status, progress }) => {
+    const attempt = progress?.lastAttempt ?? null;
+    begun ||= status === 'running' || attempt !== null;
+    return `Deployment is ${begun && status === 'queued' ? 'running' : status}${attempt === null ? '' : ` (${attempt.code})`}`;
+  };
+};
+
 const deadlineMs = 60_000;
 const lookEveryMs = 100;
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
-const serviceKey = async (): Promise<string> => {
-  const file = join(resolve(process.env['EXUVIA_DATA_DIR'] ?? '.exuvia'), 'service-key.json');
+const serviceKey = async (dataDir: string): Promise<string> => {
+  const file = join(dataDir, 'service-key.json');
   const text = await readFile(file, 'utf8').catch(() => {
     throw new Fault(`No service key at ${file}: start the server first, with the same EXUVIA_DATA_DIR`);
   });
   return (JSON.parse(text) as { data: { key: string } }).data.key;
 };
 
-/** Creates, deploys, stops and deletes an Agent, and prints the history it leaves. */
-export const demo = async (origin: string): Promise<void> => {
-  const key = await serviceKey();
+/** Creates, deploys, stops and deletes an Agent, and prints the history it leaves; without an origin, on the server that these settings start. */
+export const demo = async (named: string | undefined): Promise<void> => {
+  const { dataDir, port } = readConfig(process.env);
+  const origin = named ?? `http://127.0.0.1:${port}`;
+  const key = await serviceKey(dataDir);
 
   const send = async (method: string, path: string, body?: unknown): Promise<Response> => {
     const headers = { 'x-api-key': key, ...(body !== undefined && { 'content-type': 'application/json' }) };
@@ -98,7 +111,7 @@ export const demo = async (origin: string): Promise<void> => {
   say(`Revision ${revision.revision} admitted: ${revision.id}`);
   const deployment = await follow(
     async () => (await rest<DeploymentAnswer>('GET', `${agentPath}/deployments/${revision.id}`)).data,
-    ({ status, progress }) => `Deployment is ${status}${progress?.lastAttempt ? ` (${progress.lastAttempt.code})` : ''}`,
+    deploymentTeller(),
     ({ status }) => status === 'succeeded' || status === 'failed',
   );
   if (deployment.error !== null) throw new Fault(`The deployment failed: ${deployment.error.code}: ${deployment.error.message}`);

@@ -1,5 +1,6 @@
 /** Input schemas of sign-in and accounts. (rest-contract 3.10) */
 import Type, { type Static } from 'typebox';
+import { emailForm } from '../kernel/email.ts';
 
 const closed = { additionalProperties: false } as const;
 const email = Type.String({ minLength: 3, maxLength: 320 });
@@ -10,7 +11,7 @@ export type SignInInput = Static<typeof signInInput>;
 
 export const createAccountInput = Type.Object(
   {
-    email: Type.String({ minLength: 3, maxLength: 320, pattern: '^[^\\s@]+@[^\\s@]+$' }),
+    email: Type.String(emailForm),
     password,
     name: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
     roleId: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),

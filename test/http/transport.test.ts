@@ -21,12 +21,6 @@ describe('forwarding headers', () => {
     expect(await statusIn({ settings: { trustedProxies: ['127.0.0.1'] } }, request)).toBe(200);
     expect(await statusIn({ settings: { trustedProxies: ['::1', '127.0.0.0/8'] } }, request)).toBe(200);
   });
-
-  it('a proxy that is no address stops the start', () => {
-    const create = (proxy: string) => () => createTransport({ mode: 'production', trustedOrigins: [], trustedProxies: [proxy] });
-    expect(create('gateway')).toThrow('"gateway"');
-    for (const network of ['10.0.0.0/99', '10.0.0.0/', '10.0.0.0/8/16', '10.0.0.0/ 8', '/8']) expect(create(network)).toThrow(JSON.stringify(network));
-  });
 });
 
 describe('development', () => {
