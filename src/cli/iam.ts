@@ -9,7 +9,8 @@ import { bindingsOf, membersOf, type Policy } from '../iam/policy.ts';
 import { writePrivately } from '../installation/bootstrap.ts';
 import { Fault } from '../kernel/errors.ts';
 import { openHostStores, type HostStores } from '../open-stores.ts';
-import { createKeyRows } from '../postgres/private-rows.ts';
+import { createAccountRows, createKeyRows } from '../postgres/private-rows.ts';
+import type { Account } from '../sign-in/accounts.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import type { Target } from './iam-terms.ts';
 
@@ -27,6 +28,7 @@ export interface PlaceOptions extends HostOptions {
 interface Host extends Pick<HostStores, 'installationId'> {
   readonly operator: Operator;
   policy(): Promise<Policy>;
+  accounts(): Promise<readonly Account[]>;
 }
 
 /** What a command has to say: an object for programs, lines for people. */
@@ -52,10 +54,11 @@ const onHost = async (options: PlaceOptions, act: (host: Host) => Promise<Answer
     if (status === 'absent' || status === 'removed') throw new Fault(`There is no Namespace ${options.namespace}`);
   }
   const operator = createOperator({ streams, keyRows: createKeyRows(database.pool), clock, installationId, mayLockOut: options.force === true });
-  print(await act({ operator, installationId, policy: async () => (await streams.load(iam, '')).state }), options);
+  const accounts = () => createAccountRows(database.pool).all();
+  print(await act({ operator, installationId, policy: async () => (await streams.load(iam, '')).state, accounts }), options);
 };
 
-const made = (json: Readonly<Record<string, string>>): Answer => ({ json, lines: Object.values(json) });
+const made = (id: string): Answer => ({ json: { id }, lines: [id] });
 const done = (json: Readonly<Record<string, string>>, line: string): Answer => ({ json, lines: [line] });
 
 const written = ({ action, resourceKind }: { readonly action: string; readonly resourceKind: string }): string => `${resourceKind}:${action}`;
@@ -63,71 +66,86 @@ const whereOf = ({ namespaceId, resourceKind, resourceId }: { readonly namespace
   [resourceId === undefined ? 'everything' : `${resourceKind} ${resourceId}`, namespaceId === undefined ? 'anywhere' : `in ${namespaceId}`].join(' ');
 const inNamespace = (namespaceId: string | undefined): string => (namespaceId === undefined ? '' : ` in ${namespaceId}`);
 
-/** Policy as it stands; with a Namespace, what is of it alone. */
-const overview = (policy: Policy, installationId: string, namespaceId: string | undefined) => {
-  const isShown = (one: { readonly namespaceId?: string | undefined }): boolean => namespaceId === undefined || one.namespaceId === namespaceId;
+type Placed = { readonly namespaceId?: string | undefined };
+
+/** Everybody who can be granted something, a human with what tells people apart. */
+const principalsOf = ({ identities }: Policy, accounts: readonly Account[], isShown: (one: Placed) => boolean) => {
+  const byPrincipal = new Map(accounts.map((account) => [account.principalId, account]));
+  return [...identities.values()].filter(isShown).map((identity) => {
+    const { email, name } = byPrincipal.get(identity.id) ?? {};
+    return { ...identity, ...(email !== undefined && { email, name }) };
+  });
+};
+
+const placedIn = (namespaceId: string | undefined) => (one: Placed): boolean => namespaceId === undefined || one.namespaceId === namespaceId;
+
+/** Policy as it stands, each list in the order of creation; with a Namespace, what is of it alone. */
+const overview = (policy: Policy, accounts: readonly Account[], installationId: string, namespaceId: string | undefined) => {
+  const isShown = placedIn(namespaceId);
   return {
     installationId,
-    principals: policy.identities.valueSeq().filter(isShown).toArray(),
-    groups: policy.groups.valueSeq().filter(isShown).map((group) => ({ ...group, principalIds: membersOf(policy, group.groupId) })).toArray(),
-    roles: policy.roles.valueSeq().filter(isShown).toArray(),
-    bindings: policy.bindings.valueSeq().filter(isShown).toArray(),
-    restrictions: policy.restrictions.valueSeq().filter(isShown).toArray(),
-    keys: policy.keys.valueSeq().filter(isShown).toArray(),
+    principals: principalsOf(policy, accounts, isShown),
+    groups: [...policy.groups.values()].filter(isShown).map(({ groupId: id, ...group }) => ({ id, ...group, principalIds: membersOf(policy, id) })),
+    roles: [...policy.roles.values()].filter(isShown).map(({ roleId: id, ...role }) => ({ id, ...role })),
+    bindings: [...policy.bindings.values()].filter(isShown).map(({ bindingId: id, ...binding }) => ({ id, ...binding })),
+    restrictions: [...policy.restrictions.values()].filter(isShown).map(({ restrictionId: id, ...restriction }) => ({ id, ...restriction })),
+    keys: [...policy.keys.values()].filter(isShown).map(({ keyId: id, ...key }) => ({ id, ...key })),
     /** Rules that the history has broken: while there is one, everything is denied. */
-    broken: policy.breaches.entrySeq().map(([id, { message }]) => ({ id, message })).toArray(),
+    broken: [...policy.breaches].map(([id, { message }]) => ({ id, message })),
   };
 };
 
-const principalLine = ({ id, kind, namespaceId, agentId }: ReturnType<typeof overview>['principals'][number]): string =>
-  `${id}  ${kind === 'principal' ? 'human' : agentId === undefined ? 'service principal' : `principal of ${agentId}`}${inNamespace(namespaceId)}`;
+const principalLine = ({ id, kind, namespaceId, agentId, email, name }: ReturnType<typeof principalsOf>[number]): string => {
+  if (kind === 'principal') return `${id}  ${email === undefined ? 'human without an account' : name === email ? email : `${email}, ${name}`}`;
+  return `${id}  ${agentId === undefined ? 'service principal' : `principal of ${agentId}`}${inNamespace(namespaceId)}`;
+};
 
 export const list = (options: PlaceOptions): Promise<void> =>
-  onHost(options, async ({ policy, installationId }) => {
-    const shown = overview(await policy(), installationId, options.namespace);
+  onHost(options, async ({ policy, accounts, installationId }) => {
+    const shown = overview(await policy(), await accounts(), installationId, options.namespace);
     const section = (title: string, lines: readonly string[]): readonly string[] => (lines.length === 0 ? [] : [title, ...lines.map((line) => `  ${line}`)]);
     const lines = [
       ...section('Broken, so that everything is denied', shown.broken.map(({ id, message }) => `${id.replaceAll('\n', ' ')}  ${message}`)),
       ...section('Principals', shown.principals.map(principalLine)),
-      ...section('Groups', shown.groups.map(({ groupId, name, namespaceId, principalIds }) => `${groupId}  ${name}${inNamespace(namespaceId)}: ${principalIds.join(', ') || 'nobody'}`)),
-      ...section('Roles', shown.roles.map(({ roleId, name, namespaceId, permissions }) => `${roleId}  ${name ?? 'unnamed'}${inNamespace(namespaceId)}: ${permissions.map(written).join(' ')}`)),
-      ...section('Bindings', shown.bindings.map(({ bindingId, subjectId, roleId, ...scope }) => `${bindingId}  ${subjectId} has ${roleId} on ${whereOf(scope)}`)),
-      ...section('Restrictions', shown.restrictions.map(({ restrictionId, resourceId, namespaceId, ...permission }) => {
+      ...section('Groups', shown.groups.map(({ id, name, namespaceId, principalIds }) => `${id}  ${name}${inNamespace(namespaceId)}: ${principalIds.join(', ') || 'nobody'}`)),
+      ...section('Roles', shown.roles.map(({ id, name, namespaceId, permissions }) => `${id}  ${name ?? 'unnamed'}${inNamespace(namespaceId)}: ${permissions.map(written).join(' ')}`)),
+      ...section('Bindings', shown.bindings.map(({ id, subjectId, roleId, ...scope }) => `${id}  ${subjectId} has ${roleId} on ${whereOf(scope)}`)),
+      ...section('Restrictions', shown.restrictions.map(({ id, resourceId, namespaceId, ...permission }) => {
         const where = whereOf({ resourceKind: permission.resourceKind, ...(resourceId !== undefined && { resourceId }), ...(namespaceId !== undefined && { namespaceId }) });
-        return `${restrictionId}  nobody has ${written(permission)} on ${where}`;
+        return `${id}  nobody has ${written(permission)} on ${where}`;
       })),
-      ...section('Keys', shown.keys.map(({ keyId, name, servicePrincipalId, expiresAt }) => `${keyId}  ${name} of ${servicePrincipalId} until ${expiresAt}`)),
+      ...section('Keys', shown.keys.map(({ id, name, servicePrincipalId, expiresAt }) => `${id}  ${name} of ${servicePrincipalId} until ${expiresAt}`)),
     ];
     return { json: shown, lines };
   });
 
 export const principals = (options: PlaceOptions): Promise<void> =>
-  onHost(options, async ({ policy, installationId }) => {
-    const shown = overview(await policy(), installationId, options.namespace).principals;
+  onHost(options, async ({ policy, accounts }) => {
+    const shown = principalsOf(await policy(), await accounts(), placedIn(options.namespace));
     return { json: shown, lines: shown.map(principalLine) };
   });
 
 export const createPrincipal = (options: PlaceOptions): Promise<void> =>
-  onHost(options, async ({ operator }) => made({ servicePrincipalId: await operator.createServicePrincipal({ namespaceId: options.namespace }) }));
+  onHost(options, async ({ operator }) => made(await operator.createServicePrincipal({ namespaceId: options.namespace })));
 
 export const createRole = (permissions: readonly GrantedPermission[], options: PlaceOptions & { readonly name?: string }): Promise<void> =>
-  onHost(options, async ({ operator }) => made({ roleId: await operator.createRole(permissions, { namespaceId: options.namespace, name: options.name }) }));
+  onHost(options, async ({ operator }) => made(await operator.createRole(permissions, { namespaceId: options.namespace, name: options.name })));
 
 export const deleteRole = (roleId: string, options: HostOptions): Promise<void> =>
   onHost(options, async ({ operator }) => {
     await operator.deleteRole(roleId);
-    return done({ roleId }, `${roleId} is deleted`);
+    return done({ id: roleId }, `${roleId} is deleted`);
   });
 
 const scopeOf = ({ namespace, on }: PlaceOptions & { readonly on?: Target }): Scope => ({ ...(namespace !== undefined && { namespaceId: namespace }), ...on });
 
 export const bind = (subjectId: string, roleId: string, options: PlaceOptions & { readonly on?: Target }): Promise<void> =>
-  onHost(options, async ({ operator }) => made({ bindingId: await operator.bind(subjectId, roleId, scopeOf(options)) }));
+  onHost(options, async ({ operator }) => made(await operator.bind(subjectId, roleId, scopeOf(options))));
 
 export const unbind = (bindingId: string, options: HostOptions): Promise<void> =>
   onHost(options, async ({ operator }) => {
     await operator.unbind(bindingId);
-    return done({ bindingId }, `${bindingId} is deleted`);
+    return done({ id: bindingId }, `${bindingId} is deleted`);
   });
 
 export const restrict = async (permission: GrantedPermission, options: PlaceOptions & { readonly on?: Target }): Promise<void> => {
@@ -136,23 +154,23 @@ export const restrict = async (permission: GrantedPermission, options: PlaceOpti
   await onHost(options, async ({ operator }) => {
     const { on, namespace } = options;
     const scope = { ...(namespace !== undefined && { namespaceId: namespace }), ...(on !== undefined && { resourceId: on.resourceId }) };
-    return made({ restrictionId: await operator.restrict(permission, scope) });
+    return made(await operator.restrict(permission, scope));
   });
 };
 
 export const unrestrict = (restrictionId: string, options: HostOptions): Promise<void> =>
   onHost(options, async ({ operator }) => {
     await operator.unrestrict(restrictionId);
-    return done({ restrictionId }, `${restrictionId} is deleted`);
+    return done({ id: restrictionId }, `${restrictionId} is deleted`);
   });
 
 export const createGroup = (name: string, options: PlaceOptions): Promise<void> =>
-  onHost(options, async ({ operator }) => made({ groupId: await operator.createGroup(name, { namespaceId: options.namespace }) }));
+  onHost(options, async ({ operator }) => made(await operator.createGroup(name, { namespaceId: options.namespace })));
 
 export const deleteGroup = (groupId: string, options: HostOptions): Promise<void> =>
   onHost(options, async ({ operator }) => {
     await operator.deleteGroup(groupId);
-    return done({ groupId }, `${groupId} is deleted`);
+    return done({ id: groupId }, `${groupId} is deleted`);
   });
 
 export const addMember = (groupId: string, principalId: string, options: HostOptions): Promise<void> =>
@@ -179,7 +197,7 @@ export const makeAuditor = (subjectId: string, options: PlaceOptions): Promise<v
     const roleId = await roleOf(host, 'Auditor', [{ action: 'read', resourceKind: 'audit' }]);
     const { namespace } = options;
     const known = bindingsOf(await host.policy(), subjectId).find((one) => one.subjectId === subjectId && one.roleId === roleId && one.namespaceId === namespace && one.resourceKind === undefined);
-    return made({ bindingId: known?.bindingId ?? (await host.operator.bind(subjectId, roleId, scopeOf(options))) });
+    return made(known?.bindingId ?? (await host.operator.bind(subjectId, roleId, scopeOf(options))));
   });
 
 export interface IssueKeyOptions extends HostOptions {
@@ -223,5 +241,5 @@ export const issueKey = async (named: string | undefined, options: IssueKeyOptio
 export const revokeKey = (keyId: string, options: HostOptions): Promise<void> =>
   onHost(options, async ({ operator }) => {
     await operator.revokeKey(keyId);
-    return done({ keyId }, `${keyId} is revoked`);
+    return done({ id: keyId }, `${keyId} is revoked`);
   });

@@ -14,7 +14,8 @@ export interface Identity {
 
 export interface Policy {
   readonly installation: InstallationBootstrapped['data'] & { readonly createdAt: string } | null;
-  readonly identities: Map<string, Identity>;
+  /** In the order of their creation. */
+  readonly identities: OrderedMap<string, Identity>;
   /** The principal of each account, by {@link accountKey}. */
   readonly principalOfAccount: Map<string, string>;
   /** Identities that history names twice: nobody can say who is meant. */
@@ -28,14 +29,17 @@ export interface Policy {
   readonly bindingsBySubject: Map<string, Set<string>>;
   /** Bindings by subject and exact scope: {@link bindingPlace}. */
   readonly bindingsByPlace: Map<string, Set<string>>;
-  readonly restrictions: Map<string, Restriction>;
+  /** In the order of their creation. */
+  readonly restrictions: OrderedMap<string, Restriction>;
   /** Restrictions by permission and exact scope: {@link restrictionPlace}. */
   readonly restrictionsByPlace: Map<string, Set<string>>;
-  readonly groups: Map<string, Group>;
+  /** In the order of their creation. */
+  readonly groups: OrderedMap<string, Group>;
   /** By {@link membershipKey}. */
   readonly memberships: Map<string, GroupMembership>;
   readonly groupsOfPrincipal: Map<string, Set<string>>;
-  readonly keys: Map<string, ServiceKey>;
+  /** In the order of their issue. */
+  readonly keys: OrderedMap<string, ServiceKey>;
   /** Resources that are gone for good: unusable as the target of a binding. Principals that never came to be are among them. */
   readonly removed: Set<string>;
   /** Rules that history has broken, by the id of what breaks each: while there is one, everything is denied. (AZ-203) */
@@ -58,7 +62,7 @@ export const accountKey = ({ issuer, subject }: { readonly issuer: string; reado
 
 export const noPolicy: Policy = {
   installation: null,
-  identities: Map(),
+  identities: OrderedMap(),
   principalOfAccount: Map(),
   ambiguous: Set(),
   principalOfAgent: Map(),
@@ -66,12 +70,12 @@ export const noPolicy: Policy = {
   bindings: OrderedMap(),
   bindingsBySubject: Map(),
   bindingsByPlace: Map(),
-  restrictions: Map(),
+  restrictions: OrderedMap(),
   restrictionsByPlace: Map(),
-  groups: Map(),
+  groups: OrderedMap(),
   memberships: Map(),
   groupsOfPrincipal: Map(),
-  keys: Map(),
+  keys: OrderedMap(),
   removed: Set(),
   breaches: Map(),
 };

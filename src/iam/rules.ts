@@ -23,23 +23,32 @@ const breach = (path: string, message: string): Breach => ({ path, message });
 /** Kinds a binding can name only together with their Namespace. */
 const boundInNamespace: ReadonlySet<string | undefined> = new Set(['configuration', 'preset', 'service_account']);
 
+/** What belongs to one place is bound only there. */
+const bound = (what: string, home: string | undefined, namespaceId: string | undefined): string =>
+  `A ${what} of ${home ?? 'the Installation'} is bound only there, not in ${namespaceId ?? 'the whole Installation'}`;
+
 /** An ordinary or Agent's principal of a Namespace is bound only there; a human anywhere; a Group only where it belongs. */
-const isSubject = ({ identities, groups }: Referents, { subjectKind, subjectId, namespaceId }: AccessBinding): boolean => {
+const breachOfSubject = ({ identities, groups }: Referents, { subjectKind, subjectId, namespaceId }: AccessBinding): Breach | undefined => {
   if (subjectKind === 'group') {
     const group = groups.get(subjectId);
-    return group !== undefined && group.namespaceId === namespaceId;
+    if (group === undefined) return breach('/subjectId', 'There is no such Group');
+    return group.namespaceId === namespaceId ? undefined : breach('/subjectId', bound('Group', group.namespaceId, namespaceId));
   }
   const identity = identities.get(subjectId);
-  return identity !== undefined && (identity.namespaceId === undefined || identity.namespaceId === namespaceId);
+  if (identity === undefined) return breach('/subjectId', 'There is no such principal');
+  const { namespaceId: home } = identity;
+  return home === undefined || home === namespaceId ? undefined : breach('/subjectId', bound('service principal', home, namespaceId));
 };
 
 export const breachOfBinding = (policy: Referents, binding: AccessBinding): Breach | undefined => {
   const { roleId, namespaceId, resourceKind, resourceId } = binding;
-  if (!isSubject(policy, binding)) return breach('/subjectId', 'The subject cannot be bound here');
+  const unfit = breachOfSubject(policy, binding);
+  if (unfit !== undefined) return unfit;
   const role = policy.roles.get(roleId);
-  if (role === undefined || (role.namespaceId !== undefined && role.namespaceId !== namespaceId)) return breach('/roleId', 'The Role cannot be bound here');
+  if (role === undefined) return breach('/roleId', 'There is no such Role');
+  if (role.namespaceId !== undefined && role.namespaceId !== namespaceId) return breach('/roleId', bound('Role', role.namespaceId, namespaceId));
   if ((resourceKind === undefined) !== (resourceId === undefined)) return breach('/resourceId', 'A binding names both kind and id of its target, or neither');
-  if (namespaceId === undefined && boundInNamespace.has(resourceKind)) return breach('/resourceKind', 'A binding on this kind names the Namespace');
+  if (namespaceId === undefined && boundInNamespace.has(resourceKind)) return breach('/resourceKind', `A binding on a ${resourceKind!.replaceAll('_', ' ')} names the Namespace`);
   return undefined;
 };
 
@@ -51,8 +60,8 @@ const named = (permissions: Role['permissions']): string => permissions.map(({ r
 /** What callers may bind: a Role and a principal of the Namespace, or a human, where the Role conveys something. (iam-auth-audit 4.2) */
 export const breachOfExactBinding = (policy: Referents, { namespaceId, subjectId, roleId, resourceKind }: ExactBinding): Breach | undefined => {
   const subject = policy.identities.get(subjectId);
-  const isHere = subject?.kind === 'principal' || (subject !== undefined && subject.namespaceId === namespaceId);
-  if (!isHere) return breach('/subjectId', 'The subject is no principal that can be bound in this Namespace');
+  if (subject === undefined) return breach('/subjectId', policy.groups.get(subjectId) === undefined ? 'There is no such principal' : 'A Group is bound by the operator of the host alone');
+  if (subject.kind === 'service_principal' && subject.namespaceId !== namespaceId) return breach('/subjectId', 'A service principal is bound only in its own Namespace');
   const role = policy.roles.get(roleId);
   if (role?.namespaceId !== namespaceId) return breach('/roleId', 'The Role was not found in this Namespace');
   const creating = role.permissions.filter(({ action }) => action === 'create');

@@ -36,6 +36,7 @@ export const createAccountRows = (pool: Pool): AccountRows => ({
     return rowCount === 1;
   },
   byEmail: async (email) => (await pool.query<Account>(`select ${accountColumns} from account where email = $1`, [email])).rows,
+  all: async () => (await pool.query<Account>(`select ${accountColumns} from account`)).rows,
   byPrincipal: async (principalId) => (await pool.query<Account>(`select ${accountColumns} from account where principal_id = $1`, [principalId])).rows[0],
   replacePassword: async (userId, passwordHash) => {
     // In this order: a sign-in with the old password has its session already, or finds the password changed.

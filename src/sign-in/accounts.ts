@@ -15,6 +15,8 @@ export interface AccountRows {
   insert(account: Account, options?: { readonly founding?: boolean }): Promise<boolean>;
   /** Several while some of them are of accounts that never came to be. */
   byEmail(email: string): Promise<readonly Account[]>;
+  /** Those of accounts that never came to be are among them. */
+  all(): Promise<readonly Account[]>;
   byPrincipal(principalId: string): Promise<Account | undefined>;
   /** Changes the password and ends every session of the account; answers how many. */
   replacePassword(userId: string, passwordHash: string): Promise<number>;

@@ -20,10 +20,11 @@ let namespaceId: string;
 let administrator: string;
 let human: string;
 let readerRole: string;
+let elsewhere: string;
 
 const run = (...args: string[]) => runToEnd(args, env);
 /** What a command answers to a program. */
-const ask = async <T = Record<string, string>>(...args: string[]): Promise<T> => {
+const ask = async <T = { readonly id: string; readonly key?: string }>(...args: string[]): Promise<T> => {
   const { code, stdout, stderr } = await run(...args, '--json');
   if (code !== 0) throw new Error(`exuvia ${args.join(' ')} ended with ${code}: ${stderr}`);
   return JSON.parse(stdout) as T;
@@ -36,9 +37,9 @@ const sentence = (text: string) => ({ code: 1, stdout: '', stderr: expect.string
 const statusOf = async (key: string, path: string): Promise<number> => (await createClient(application.origin, key).rest('GET', path)).status;
 
 interface Overview {
-  readonly principals: readonly { id: string; kind: string }[];
-  readonly groups: readonly { groupId: string; principalIds: readonly string[] }[];
-  readonly roles: readonly { roleId: string; name?: string; permissions: readonly object[] }[];
+  readonly principals: readonly { id: string; kind: string; email?: string }[];
+  readonly groups: readonly { id: string; principalIds: readonly string[] }[];
+  readonly roles: readonly { id: string; name?: string; permissions: readonly object[] }[];
   readonly bindings: readonly Record<string, string>[];
   readonly restrictions: readonly Record<string, string>[];
   readonly keys: readonly Record<string, string>[];
@@ -52,7 +53,8 @@ beforeAll(async () => {
   const { principals } = await ask<Overview>('iam', 'list');
   administrator = principals.find(({ kind }) => kind === 'service_principal')!.id;
   human = principals.find(({ kind }) => kind === 'principal')!.id;
-  readerRole = (await ask('iam', 'role', 'create', 'namespace:read', 'installation:read', '--name', 'reader')).roleId!;
+  readerRole = (await ask('iam', 'role', 'create', 'namespace:read', 'installation:read', '--name', 'reader')).id;
+  elsewhere = await operator.createGroup('everywhere');
 });
 afterAll(async () => {
   await operator?.close();
@@ -69,31 +71,31 @@ describe('beside a running server', () => {
     const { id, key } = await operator.principal();
     const seen = async () => [await statusOf(key, `/namespaces/${namespaceId}`), await statusOf(key, '/installation')];
     expect(await seen()).toEqual([403, 403]);
-    const { bindingId } = await ask('iam', 'bind', id, readerRole, ...scope());
+    const { id: bindingId } = await ask('iam', 'bind', id, readerRole, ...scope());
     expect(await seen()).toEqual(statuses);
-    expect((await run('iam', 'unbind', bindingId!)).stdout).toBe(`${bindingId} is deleted\n`);
+    expect((await run('iam', 'unbind', bindingId)).stdout).toBe(`${bindingId} is deleted\n`);
     expect(await seen()).toEqual([403, 403]);
   });
 
   it('a Restriction denies everybody until it is deleted', async () => {
-    const { restrictionId } = await ask('iam', 'restrict', 'namespace:read', '--on', `namespace:${namespaceId}`);
+    const { id } = await ask('iam', 'restrict', 'namespace:read', '--on', `namespace:${namespaceId}`);
     expect(await statusOf(application.key, `/namespaces/${namespaceId}`)).toBe(403);
-    await ask('iam', 'unrestrict', restrictionId!);
+    await ask('iam', 'unrestrict', id);
     expect(await statusOf(application.key, `/namespaces/${namespaceId}`)).toBe(200);
   });
 
   it('a Group is made, filled, bound, emptied and deleted', async () => {
-    const [{ groupId }, { roleId }] = await Promise.all([ask('iam', 'group', 'create', 'readers', '--namespace', namespaceId), ask('iam', 'role', 'create', 'agent:create', '--namespace', namespaceId)]);
-    await ask('iam', 'group', 'add', groupId!, human);
-    const { bindingId } = await ask('iam', 'bind', groupId!, roleId!, '--namespace', namespaceId);
+    const [{ id: groupId }, { id: roleId }] = await Promise.all([ask('iam', 'group', 'create', 'readers', '--namespace', namespaceId), ask('iam', 'role', 'create', 'agent:create', '--namespace', namespaceId)]);
+    await ask('iam', 'group', 'add', groupId, human);
+    const { id: bindingId } = await ask('iam', 'bind', groupId, roleId, '--namespace', namespaceId);
     const { groups, bindings } = await ask<Overview>('iam', 'list', '--namespace', namespaceId);
-    expect(groups).toEqual([{ groupId, name: 'readers', namespaceId, principalIds: [human] }]);
-    expect(bindings).toEqual([{ bindingId, subjectKind: 'group', subjectId: groupId, roleId, namespaceId }]);
-    expect(await refusal('iam', 'group', 'delete', groupId!)).toEqual(sentence('The Group is still bound'));
-    await ask('iam', 'unbind', bindingId!);
-    await ask('iam', 'group', 'remove', groupId!, human);
-    await ask('iam', 'group', 'delete', groupId!);
-    await ask('iam', 'role', 'delete', roleId!);
+    expect(groups).toEqual([{ id: groupId, name: 'readers', namespaceId, principalIds: [human] }]);
+    expect(bindings).toEqual([{ id: bindingId, subjectKind: 'group', subjectId: groupId, roleId, namespaceId }]);
+    expect(await refusal('iam', 'group', 'delete', groupId)).toEqual(sentence('The Group is still bound'));
+    await ask('iam', 'unbind', bindingId);
+    await ask('iam', 'group', 'remove', groupId, human);
+    await ask('iam', 'group', 'delete', groupId);
+    await ask('iam', 'role', 'delete', roleId);
     expect(await ask<Overview>('iam', 'list', '--namespace', namespaceId)).toMatchObject({ groups: [], bindings: [], roles: [] });
   });
 
@@ -122,6 +124,33 @@ describe('beside a running server', () => {
     await rm(folder, { recursive: true });
   });
 
+  it('lists tell everything in the order of its creation, and people by their email', async () => {
+    const order = async (make: () => Promise<string>, count: number) => {
+      const ids: string[] = [];
+      while (ids.length < count) ids.push(await make());
+      return ids;
+    };
+    const at = { namespaceId: (await application.client.rest<{ id: string }>('POST', '/namespaces', { name: `listed-${newId('ns').slice(3, 11)}` })).data.id };
+    const made = {
+      principals: await order(() => operator.createServicePrincipal(at), 10),
+      groups: await order(() => operator.createGroup('a group', at), 10),
+      roles: await order(() => operator.createRole([{ action: 'read', resourceKind: 'agent' }], at), 10),
+      restrictions: await order(() => operator.restrict({ action: 'read', resourceKind: 'agent' }, at), 10),
+    };
+    const keys = await order(async () => (await operator.issueKey(made.principals[0]!, { name: 'k', lifetimeMs: 3_600_000 })).keyId, 10);
+    const bindings = await order(() => operator.bind(made.principals[0]!, made.roles[0]!, at), 10);
+    const listed = await ask<Readonly<Record<string, readonly { id: string }[]>>>('iam', 'list', '--namespace', at.namespaceId);
+    const everything = Object.entries({ ...made, keys, bindings });
+    expect(Object.fromEntries(everything.map(([kind]) => [kind, listed[kind]!.map(({ id }) => id)]))).toEqual(Object.fromEntries(everything));
+
+    const person = await operator.person();
+    const row = (await ask<Overview>('iam', 'list')).principals.find(({ id }) => id === person.id);
+    expect(row).toEqual({ id: person.id, kind: 'principal', email: expect.stringMatching(/^usr_.*@example\.test$/) as string, name: 'A person' });
+    const { stdout } = await run('iam', 'principals');
+    expect(stdout).toContain(`${person.id}  ${row!.email!}, A person\n`);
+    expect(stdout).toContain(`${human}  admin@exuvia.local, Administrator\n`);
+  });
+
   it('a name cannot write over what is listed beside it', async () => {
     const { id } = await operator.principal();
     const issued = await application.client.rest<{ id: string }>('POST', '/api/auth/service-keys', { servicePrincipalId: id, name: 'ci\n\u001b[2K' });
@@ -130,8 +159,8 @@ describe('beside a running server', () => {
   });
 
   it('every change is an audited event of the operator, and no key is in it', async () => {
-    const { servicePrincipalId } = await ask('iam', 'principal', 'create', '--namespace', namespaceId);
-    const { id, key } = await ask('key', 'issue', servicePrincipalId!);
+    const { id: servicePrincipalId } = await ask('iam', 'principal', 'create', '--namespace', namespaceId);
+    const { id, key } = await ask('key', 'issue', servicePrincipalId);
     const { rows } = await application.database.pool.query<{ type: string; metadata: string; data: string }>(`select type, metadata, data from event where stream like '%.iam' and data like $1`, [`%${servicePrincipalId}%`]);
     expect(rows.map(({ type }) => type)).toEqual(['ServicePrincipalCreated', 'ServiceKeyIssued']);
     for (const { metadata, data } of rows) {
@@ -148,21 +177,22 @@ describe('the operator is told in one sentence', () => {
   it('what would lock everybody out, and does it only when he insists', async () => {
     const nobody = sentence('exuvia: Nobody would hold installation:administer any more\n');
     expect(await refusal('iam', 'restrict', 'installation:administer')).toEqual(nobody);
-    const { restrictionId } = await ask('iam', 'restrict', 'installation:administer', '--force');
-    await ask('iam', 'unrestrict', restrictionId!);
+    const { id } = await ask('iam', 'restrict', 'installation:administer', '--force');
+    await ask('iam', 'unrestrict', id);
     const { bindings } = await ask<Overview>('iam', 'list');
     expect(bindings.filter(({ subjectId }) => subjectId === administrator)).toHaveLength(1);
   });
 
   const unknown = newId('ns');
-  it.each<readonly [string, readonly string[], string]>([
+  it.each<readonly [string, readonly string[] | (() => readonly string[]), string]>([
     ['a permission without an action', ['iam', 'role', 'create', 'agent'], 'written kind:action'],
     ['an unknown kind', ['iam', 'role', 'create', 'robot:read'], 'There is no kind "robot"'],
     ['an action that nothing checks', ['iam', 'role', 'create', 'configuration:deploy'], 'No operation checks configuration:deploy; on configuration there are create, read, update, delete'],
     ['a malformed id', ['iam', 'unbind', 'bnd_1'], 'bnd_ and a lower-case UUID'],
     ['a malformed target', ['iam', 'bind', newId('spn'), newId('role'), '--on', 'agent'], 'written kind:id'],
     ['a Namespace there is not', ['iam', 'principal', 'create', '--namespace', unknown], `There is no Namespace ${unknown}`],
-    ['a subject there is not', ['iam', 'bind', newId('spn'), newId('role')], 'The subject cannot be bound here'],
+    ['a subject there is not', ['iam', 'bind', newId('spn'), newId('role')], 'There is no such principal'],
+    ['a Group where it does not belong', () => ['iam', 'bind', elsewhere, readerRole, '--namespace', namespaceId], 'A Group of the Installation is bound only there, not in ns_'],
     ['a service account where a principal is meant', ['iam', 'bind', 'sa_1', newId('role')], 'prn_ or spn_ or grp_'],
     ['a Restriction on another kind', ['iam', 'restrict', 'agent:read', '--on', `namespace:${unknown}`], 'cannot be restricted on a resource of kind namespace'],
     ['a Role with a name that no route takes', ['iam', 'role', 'create', 'agent:read', '--name', ' reader'], 'no white space around it'],
@@ -171,7 +201,7 @@ describe('the operator is told in one sentence', () => {
     ['a key that lives too long', ['key', 'issue', '--admin', '--days', '366'], 'from 1 to 365 days'],
     ['a key there is not', ['key', 'revoke', newId('key')], 'The service key was not found'],
   ])('%s', async (_, args, expected) => {
-    const { code, stdout, stderr } = await run(...args);
+    const { code, stdout, stderr } = await run(...(typeof args === 'function' ? args() : args));
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain(expected);
     expect(stderr.trim().split('\n'), 'one line').toHaveLength(1);

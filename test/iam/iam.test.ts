@@ -114,9 +114,11 @@ describe('policy commands', () => {
   it('bind only subjects and Roles that exist in scope, to targets that are not gone', () => {
     const bind = (more: Partial<AccessBinding> = {}) => ({ type: 'CreateAccessBinding', binding: { bindingId: 'bnd_1', subjectKind: 'identity', subjectId: 'prn_1', roleId: 'role_1', ...more } }) as const;
     given(person, role).when(bind()).then(bound());
-    given(role).when(bind()).refused('INVALID_REQUEST', /subject/);
-    given(person).when(bind()).refused('INVALID_REQUEST', /Role/);
-    given(machine('ns_1'), role).when(bind({ subjectId: 'spn_1' })).refused('INVALID_REQUEST', /subject/);
+    given(role).when(bind()).refused('INVALID_REQUEST', /no such principal/);
+    given(person).when(bind()).refused('INVALID_REQUEST', /no such Role/);
+    given(machine('ns_1'), role).when(bind({ subjectId: 'spn_1' })).refused('INVALID_REQUEST', /^A service principal of ns_1 is bound only there, not in the whole Installation$/);
+    const nsRole: IamEvent = { type: 'RoleCreated', data: { roleId: 'role_1', namespaceId: 'ns_1', permissions: [] } };
+    given(person, nsRole).when(bind({ namespaceId: 'ns_2' })).refused('INVALID_REQUEST', /^A Role of ns_1 is bound only there, not in ns_2$/);
     given(person, role).when(bind({ resourceId: 'agt_1' })).refused('INVALID_REQUEST', /both/);
   });
 
@@ -124,7 +126,10 @@ describe('policy commands', () => {
     const bind = (more: Partial<AccessBinding>) => ({ type: 'CreateAccessBinding', binding: { bindingId: 'bnd_2', subjectKind: 'identity', subjectId: 'prn_1', roleId: 'role_1', ...more } }) as const;
     const restrict = (more: object) => ({ type: 'CreateRestriction', restriction: { restrictionId: 'rst_1', action: 'read', resourceKind: 'agent', ...more } }) as const;
     given(person, role).when(bind({ resourceKind: 'configuration', resourceId: 'cfg_1' })).refused('INVALID_REQUEST', /Namespace/);
-    given(person, role, group('ns_1')).when(bind(ofGroup)).refused('INVALID_REQUEST', /subject/);
+    given(person, role).when(bind(ofGroup)).refused('INVALID_REQUEST', /^There is no such Group$/);
+    given(person, role, group('ns_1')).when(bind(ofGroup)).refused('INVALID_REQUEST', /^A Group of ns_1 is bound only there, not in the whole Installation$/);
+    given(person, role, group('ns_1')).when(bind({ ...ofGroup, namespaceId: 'ns_2' })).refused('INVALID_REQUEST', /^A Group of ns_1 is bound only there, not in ns_2$/);
+    given(person, role, group()).when(bind({ ...ofGroup, namespaceId: 'ns_1' })).refused('INVALID_REQUEST', /^A Group of the Installation is bound only there, not in ns_1$/);
     given(person, role, bound()).when(bind({ bindingId: 'bnd_1' })).refused('RESOURCE_CONFLICT');
     given().when({ type: 'CreateRole', role: { roleId: 'role_1', permissions: [{ action: 'read', resourceKind: 'agent' }, { action: 'read', resourceKind: 'agent' }] } }).refused('INVALID_REQUEST', /distinct/);
     given().when(restrict({ resourceKind: 'installation', namespaceId: 'ns_1' })).refused('INVALID_REQUEST');

@@ -185,7 +185,9 @@ describe.each(edges)('over %s', (edge: EdgeName) => {
   it('no principal of the Installation and no Role of it can be bound, but a human can', async () => {
     const roleId = await role('agent:read');
     const bind = (more: object) => use.createAccessBinding(namespaceId, { subjectId, roleId, resourceKind: 'agent', resourceId: agentId, ...more });
-    expect((await ask(bind({ subjectId: policyAdministrator.id }))).details).toEqual([{ path: '/subjectId', code: 'INVALID_VALUE' }]);
+    const group = await operator.createGroup('bound elsewhere', { namespaceId });
+    for (const [id, sentence] of [[policyAdministrator.id, 'A service principal is bound only in its own Namespace'], [group, 'A Group is bound by the operator of the host alone']] as const)
+      expect(await ask(bind({ subjectId: id }))).toMatchObject({ message: sentence, details: [{ path: '/subjectId', code: 'INVALID_VALUE' }] });
     expect((await ask(bind({ roleId: replica.installation.role.roleId }))).details).toEqual([{ path: '/roleId', code: 'INVALID_VALUE' }]);
     await done(bind({ subjectId: replica.installation.administrator.principalId }));
   });
