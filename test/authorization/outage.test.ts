@@ -129,4 +129,4 @@ it('no row of the table changes anything while no record can be stored, and ever
     expect({ ...changing[index], code }).toEqual({ ...changing[index], code: null });
     await one[Symbol.asyncDispose]();
   }
-}, 60_000);
+}, 120_000);

@@ -2,7 +2,7 @@
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Metadata } from '../../src/kernel/event.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { startTestApplication, type TestApplication } from '../support/app.ts';
@@ -11,7 +11,6 @@ import { openOperator, type TestOperator } from '../support/principals.ts';
 import { runToEnd, startServer, type Environment } from '../support/server.ts';
 
 // Each command is a Node process of its own.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let application: TestApplication;
 let operator: TestOperator;

@@ -4,7 +4,7 @@ import type { AgentIdentity, ComputeDriver, EffectOptions, Observation, Revision
 import type { Json } from '../../src/kernel/canonical.ts';
 import { newId } from '../../src/kernel/ids.ts';
 
-const waitLimitMs = 15_000;
+const waitLimitMs = 30_000;
 
 /** Evaluates after every change the driver announces, until there is a value. */
 export const untilChanged = async <T>(driver: ComputeDriver, expectation: string, read: () => Promise<T | undefined>): Promise<T> => {

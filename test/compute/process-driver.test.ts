@@ -257,7 +257,7 @@ describe('The process driver', () => {
   it('keeps no child whose record could not be written', async () => {
     await writeFile(folder().secrets, 'in the way of the token');
     await expect(driver.prepareRevision(newRevision(driver, agent, 1, {}), pass(1))).rejects.toThrow();
-    await vi.waitFor(async () => expect(await world.children()).toEqual([]), { timeout: 10_000 });
+    await vi.waitFor(async () => expect(await world.children()).toEqual([]), { timeout: 30_000 });
   });
 
   it('brings a serving Agent back after a stop of the whole server, without a new revision', async () => {

@@ -29,7 +29,7 @@ export const readToEnd = async (store: EventStore, after: Position | null, filte
   return { events, pages, position: pages.at(-1)!.position };
 };
 
-/** Reads a subscription until the condition holds on what came so far; fails after 10 s saying what was missing. */
+/** Reads a subscription until the condition holds on what came so far; fails after 30 s saying what was missing. */
 export const collect = async (
   pages: AsyncIterable<Page>,
   abort: AbortController,
@@ -41,7 +41,7 @@ export const collect = async (
   const timer = setTimeout(() => {
     late = true;
     abort.abort();
-  }, 10_000);
+  }, 30_000);
   try {
     for await (const page of pages) {
       events.push(...page.events);
@@ -376,7 +376,7 @@ export const describeEventStore = (name: string, create: () => Promise<OpenEvent
         })();
         const applied: StoredEvent[] = [];
         let checkpoint: Position | null = null;
-        const deadline = performance.now() + 10_000;
+        const deadline = performance.now() + 30_000;
         while (distinct(applied).length < sent.length) {
           expect(performance.now(), `60 events; applied ${applied.length}`).toBeLessThan(deadline);
           const life = new AbortController();

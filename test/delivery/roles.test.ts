@@ -1,7 +1,7 @@
 /** Each role a process of its own, on one database: what each opens, and the main job through all three. */
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, expect, it, vi } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { startApplication, type Application } from '../../src/compose.ts';
 import { readConfig, type Role } from '../../src/config.ts';
 import { createLogger } from '../../src/telemetry/logger.ts';
@@ -11,8 +11,6 @@ import { storedEvents } from '../end-to-end/stored-history.ts';
 import { newDataDir, readKey } from '../support/app.ts';
 import { createClient } from '../support/client.ts';
 import { createDatabase } from '../support/database.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const running: Application[] = [];
 const folders: string[] = [];

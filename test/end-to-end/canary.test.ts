@@ -6,13 +6,11 @@
 import { randomBytes } from 'node:crypto';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { newDataDir, readKey } from '../support/app.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { startServer, type LaunchedServer } from '../support/server.ts';
 import { consoleOrigin, cookieOf } from '../support/sign-in.ts';
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 /** Secrets by what they are; a mark is found wherever it is a part of a text. */
 const secrets = new Map<string, string>();

@@ -13,7 +13,7 @@ import { onEachEventStore } from '../support/event-stores.ts';
 import { defaultNamespace, stepsIn, type Steps } from './steps.ts';
 import { closingsOf, eventsOf, expectUnbrokenChains } from './stored-history.ts';
 
-vi.setConfig({ testTimeout: 90_000 });
+vi.setConfig({ testTimeout: 180_000 });
 
 /** Short, so that the claim of a dead worker is soon handed on. */
 const lease = { OCC_WORKER_LEASE_DURATION_MS: '1000' };
@@ -55,7 +55,7 @@ onEachEventStore((store) => {
     const env = { ...process.env, PORT: '0', EXUVIA_DATA_DIR: dataDir, OCC_DATABASE_URL: database.url, EXUVIA_LOG_LEVEL: 'fatal', ...lease, ...store.env };
     const server = spawn(process.execPath, [program, point], { env, stdio: ['ignore', 'pipe', 'inherit'] });
     const died = once(server, 'exit');
-    const overdue = AbortSignal.timeout(30_000);
+    const overdue = AbortSignal.timeout(60_000);
     overdue.addEventListener('abort', () => server.kill('SIGTERM'));
     const walked = once(createInterface(server.stdout), 'line').then(async ([origin]) => walk(createClient(origin as string, await readKey(dataDir))));
     // A recovery may reach the point before the walk is over, or even before the server is ready.

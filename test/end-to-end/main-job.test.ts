@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { print } from 'graphql';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { agentFolder, type RuntimeRecord } from '../../src/compute/process/layout.ts';
 import { workKey } from '../../src/kernel/work.ts';
 import { childrenOf } from '../compute/process-world.ts';
@@ -15,7 +15,6 @@ import { defaultNamespace, demand, stepsIn, type AgentAnswer, type Configuration
 import { closingsOf, eventsOf, expectUnbrokenChains, metadataOf, storedEvents } from './stored-history.ts';
 
 // Children start in a second on a quiet machine, in several on a busy one.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 interface HistoryPage {
   readonly eventHistory: { readonly edges: readonly { readonly node: { readonly eventId: string; readonly stream: string; readonly revision: number; readonly type: string; readonly occurredAt: string; readonly requestId: string | null; readonly causationId: string | null; readonly actor: { readonly principalId: string; readonly kind: string } } }[] };

@@ -137,7 +137,7 @@ describe('PostgreSQL event store', () => {
       const holder = await connect();
       await holder.query(`select pg_advisory_lock('event'::regclass::oid::bigint)`);
       const inFlight = store.append(stream, 0, [event()]);
-      await vi.waitUntil(async () => (await holder.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rows.length === 1);
+      await vi.waitUntil(async () => (await holder.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rows.length === 1, { timeout: 30_000, interval: 5 });
       await expect(store.append(`${prefix}late`, noStream, [event()])).rejects.toBeInstanceOf(StoreUnavailable);
       await holder.query('select pg_advisory_unlock_all()');
       expect((await inFlight).revision).toBe(1);

@@ -12,7 +12,7 @@ import { reservePort } from '../../src/compute/process/launch.ts';
 import type { GatewaySettings } from '../../src/gateway/server.ts';
 
 const entry = fileURLToPath(new URL('../../src/gateway/main.ts', import.meta.url));
-const waitLimitMs = 10_000;
+const waitLimitMs = 30_000;
 const pollMs = 10;
 
 export interface Response {

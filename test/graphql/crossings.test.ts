@@ -147,7 +147,7 @@ beforeAll(async () => {
   const binding = { bindingId: known.binding, namespaceId: known.namespace, subjectKind: 'identity', subjectId: known.subject, roleId: known.role, resourceKind: 'agent', resourceId: known.agent } as const;
   await world.streams.execute(iam, '', { type: 'BindResource', binding }, system);
   await world.streams.execute(agents, agent.agentId, { type: 'SelectRevision', claim, revisionId, expectedActiveRevisionId: null }, system);
-}, 60_000);
+});
 afterAll(() => world.close());
 
 const specOf = ([permission, resourceId]: Grant): GrantSpec => {

@@ -76,7 +76,7 @@ it('documents that are never sent again are not kept for long', async () => {
   const before = heapMiB();
   for (let name = 1; name <= 120; name++) await send(name);
   expect(heapMiB() - before).toBeLessThan(110);
-}, 30_000);
+});
 
 describe('within the limits is', () => {
   it('introspection, for whoever is known', async () => {

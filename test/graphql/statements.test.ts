@@ -14,7 +14,7 @@ beforeAll(async () => {
   const names = Array.from({ length: 50 }, (_, index) => `crab ${index}`);
   const agents = await Promise.all(names.map((name) => createAgent(world, namespaceId, configurationId, name)));
   await Promise.all(agents.map(({ id }) => deployAgent(world, id)));
-}, 60_000);
+});
 afterAll(() => world.close());
 
 const statementsOf = async (first: number, key: string): Promise<number> => {

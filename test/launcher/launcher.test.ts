@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 
 const root = join(import.meta.dirname, '../..');
-const deadline = { timeout: 10_000, interval: 25 };
+const deadline = { timeout: 30_000, interval: 25 };
 
 /** Says its version and pid, then lives until a signal or the loss of its launcher, and says which. */
 const program = `

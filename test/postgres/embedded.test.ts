@@ -10,15 +10,13 @@ import { packagedBinaries } from '../../src/postgres/binaries.ts';
 import { findEmbedded, startEmbedded } from '../../src/postgres/embedded.ts';
 import { openClient } from '../../src/postgres/pool.ts';
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
-
 const isRoot = process.getuid?.() === 0;
 /** Whether that user can run this checkout at all. */
 const canDropTo = (uid: number) =>
   isRoot &&
   spawnSync(process.execPath, ['-e', 'fs.accessSync(process.argv[1])', import.meta.filename], { uid, gid: uid, cwd: '/' }).status === 0;
 
-const deadline = { timeout: 10_000, interval: 25 };
+const deadline = { timeout: 30_000, interval: 25 };
 
 let folder: string;
 const programs: ChildProcess[] = [];

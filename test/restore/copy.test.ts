@@ -1,5 +1,5 @@
 /** Failure scenarios 28 and 30: a history moves to another store as it is, or not at all. */
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { eventStore, iam, register } from '../../src/aggregates.ts';
 import { copyEvents } from '../../src/event-store/copy.ts';
 import { StoreUnavailable, type EventStore, type StoredEvent } from '../../src/event-store/event-store.ts';
@@ -16,7 +16,6 @@ import { startEventstoredb, type Eventstoredb } from '../support/eventstoredb/se
 import { createInMemoryEventStore, createLog } from '../support/in-memory-event-store.ts';
 import { closeStarted, exuvia, newFolder, readiness, removeFolders, startAt } from './support.ts';
 
-vi.setConfig({ testTimeout: 60_000 });
 afterEach(closeStarted);
 afterAll(removeFolders);
 

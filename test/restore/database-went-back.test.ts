@@ -1,5 +1,5 @@
 /** Failure scenario 9: a database that was restored to an older state beside an event store that was not. */
-import { afterAll, afterEach, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, expect, it } from 'vitest';
 import { createPostgresEventStore } from '../../src/event-store/postgres.ts';
 import { createOperator } from '../../src/iam/operator.ts';
 import { createDatabaseClock } from '../../src/postgres/clock.ts';
@@ -13,7 +13,6 @@ import { copyDatabase, createDatabase, type TestDatabase } from '../support/data
 import { isAlive, pageHeaders, signInAsAdministrator } from '../support/sign-in.ts';
 import { closeStarted, newFolder, readiness, removeFolders, startAt } from './support.ts';
 
-vi.setConfig({ testTimeout: 60_000 });
 afterEach(closeStarted);
 afterAll(removeFolders);
 

@@ -1,6 +1,6 @@
 /** Failure scenarios 5 and 20: an event store that is not the one the database has followed, and several Installations in one. */
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { createProcessDriver } from '../../src/compute/process/process-driver.ts';
 import { newAgent, newRevision, pass } from '../compute/drive.ts';
 import { childrenOf } from '../compute/process-world.ts';
@@ -12,8 +12,6 @@ import { copyDatabase, createDatabase, type TestDatabase } from '../support/data
 import { startEventstoredb } from '../support/eventstoredb/server.ts';
 import { isAlive, signInAsAdministrator } from '../support/sign-in.ts';
 import { closeStarted, countEvents, environmentOf, exuvia, newFolder, readiness, removeFolders, startAt, type Place } from './support.ts';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 afterEach(closeStarted);
 afterAll(removeFolders);

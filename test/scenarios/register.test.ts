@@ -1,5 +1,5 @@
 /** Failure scenarios 1 and 2: creators, users and deleters of one thing, each stopped between its two appends. */
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { iam } from '../../src/aggregates.ts';
 import { defaultNamespace, demand, stepsIn, type AgentAnswer, type Steps } from '../end-to-end/steps.ts';
 import { eventsOf, expectUnbrokenChains, storedEvents } from '../end-to-end/stored-history.ts';
@@ -8,7 +8,6 @@ import { until } from '../support/until.ts';
 import { openReplica, type Replica } from './replica.ts';
 
 // A holder that shows no effect is given two seconds before it is fenced off.
-vi.setConfig({ testTimeout: 60_000 });
 
 let app: TestApplication;
 let slow: Replica;

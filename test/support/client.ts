@@ -44,7 +44,7 @@ export const createClient = (origin: string, key: string): Client => ({
 });
 
 /** Looks until it is as expected; fails naming what was expected and what was seen last. */
-export const eventually = async <T>(expected: string, look: () => Promise<T>, isSo: (seen: T) => boolean, deadlineMs = 15_000): Promise<T> => {
+export const eventually = async <T>(expected: string, look: () => Promise<T>, isSo: (seen: T) => boolean, deadlineMs = 30_000): Promise<T> => {
   const until = performance.now() + deadlineMs;
   for (;;) {
     const seen = await look();

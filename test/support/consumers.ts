@@ -50,11 +50,11 @@ export const startConsumers = (
   };
 };
 
-/** Waits until a condition holds. @throws naming what was expected, after 10 s */
+/** Waits until a condition holds. @throws naming what was expected, after 30 s */
 export const until = async (expected: string, condition: () => boolean | Promise<boolean>): Promise<void> => {
-  const deadline = performance.now() + 10_000;
+  const deadline = performance.now() + 30_000;
   while (!(await condition())) {
-    if (performance.now() > deadline) throw new Error(`Within 10 s this did not happen: ${expected}`);
+    if (performance.now() > deadline) throw new Error(`Within 30 s this did not happen: ${expected}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 };

@@ -7,7 +7,7 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-const deadlineMs = 5_000;
+const deadlineMs = 20_000;
 
 const parseAnswer = (received: Buffer): RawAnswer | undefined => {
   const text = received.toString('latin1');

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 const stepMs = 5;
 
 /** Reads until the answer is the wanted one; fails with what was expected and what was last seen. */
-export const until = async <T>(expected: string, read: () => Promise<T> | T, wanted: (value: T) => boolean, withinMs = 8_000): Promise<T> => {
+export const until = async <T>(expected: string, read: () => Promise<T> | T, wanted: (value: T) => boolean, withinMs = 30_000): Promise<T> => {
   const deadline = performance.now() + withinMs;
   for (;;) {
     const value = await read();
