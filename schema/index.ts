@@ -9,6 +9,7 @@ import './agent.ts';
 import './agent-revision.ts';
 import './deployment.ts';
 import './diagnostics.ts';
+import './native-admin.ts';
 import './history.ts';
 import './policy.ts';
 import './node.ts';

@@ -39,6 +39,7 @@ import type { Log } from './telemetry/logger.ts';
 import { measured } from './telemetry/measured-store.ts';
 import { createMetrics } from './telemetry/metrics.ts';
 import { readStanding } from './telemetry/standing.ts';
+import type { Gateways } from './native-admin/service.ts';
 import { createServices, type Services, type SignInParts } from './services.ts';
 import { createSignInLimits } from './sign-in/limits.ts';
 import { createPasswords } from './sign-in/passwords.ts';
@@ -60,6 +61,8 @@ export interface Application {
 export interface Seams {
   /** Called at the named points of every pass of the worker. */
   readonly onPoint?: (name: string) => Promise<void>;
+  /** Tells where gateways are, in place of the driver of this process. */
+  readonly gateways?: Gateways;
 }
 
 export interface StartOptions extends Seams {
@@ -176,6 +179,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
       accountRows: createAccountRows(pool),
       sessionRows: createSessionRows(pool),
       passwords: createPasswords(),
+      cookieName: config.sessionCookie.name,
       limits: createSignInLimits({ now: () => performance.now(), onLimit: (limited) => log.warn(limited, 'sign-in limited') }),
     };
 
@@ -223,7 +227,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
 
     const isApi = config.roles.includes('api');
     let driver: ComputeDriver | undefined;
-    const services = createServices({ core, reads, compute: processAdmission, diagnosing: () => driver, keys, clock, signIn, installationId });
+    const services = createServices({ core, reads, compute: processAdmission, diagnosing: () => driver, nativeAdmin: { settings: config.nativeAdmin, gateways: seams.gateways ?? (() => driver) }, keys, clock, signIn, installationId });
     // Whoever serves is where the operator looks for the first key, so only there it is written.
     if (isApi && gate.mismatch === undefined) {
       const born = await bootstrapInstallation({
@@ -274,7 +278,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
 
     let origin: string | undefined;
     if (isApi) {
-      const authenticate = createAuthenticate({ authorizer, keys, sessionRows: signIn.sessionRows, clock });
+      const authenticate = createAuthenticate({ authorizer, keys, sessionRows: signIn.sessionRows, cookieName: config.sessionCookie.name, clock });
       const changes = {
         subscribe: (listener: () => void) => {
           const ends = [checkpointChannel, workChannel, claimChannel].map((channel) => notifications.on(channel, listener));

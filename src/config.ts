@@ -3,6 +3,8 @@ import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { isEmail } from './kernel/email.ts';
 import { Fault } from './kernel/errors.ts';
+import { nativeAdminSettings, type NativeAdminSettings } from './native-admin/domains.ts';
+import { hostCookie, sharedCookie, type SessionCookieSettings } from './sign-in/sessions.ts';
 
 export type Role = 'api' | 'projector' | 'worker';
 const allRoles: readonly Role[] = ['api', 'projector', 'worker'];
@@ -24,6 +26,9 @@ export interface Config {
   readonly trustedOrigins: readonly string[];
   /** Addresses, or networks in CIDR notation, whose forwarding headers are accepted. */
   readonly trustedProxies: readonly string[];
+  readonly sessionCookie: SessionCookieSettings;
+  /** Undefined unless the native admin UI is enabled. */
+  readonly nativeAdmin: NativeAdminSettings | undefined;
   readonly logLevel: LogLevel;
   /** Connections of the pool that serves requests. */
   readonly poolSize: number;
@@ -111,6 +116,18 @@ export const readConfig = (env: Environment): Config => {
   const trusted = listOf('EXUVIA_TRUSTED_ORIGINS', 'origins such as https://console.example', isOrigin);
   const local = mode === 'development' ? [`http://localhost:${port}`, `http://127.0.0.1:${port}`] : [];
 
+  const trustedOrigins = [...[...(baseUrl === undefined ? [] : [baseUrl]), ...trusted].map(origin), ...local];
+  const nativeAdmin =
+    oneOf('OCC_AGENT_NATIVE_ADMIN_ENABLED', 'false', ['true', 'false']) === 'false'
+      ? undefined
+      : nativeAdminSettings({
+          domain: text('OCC_AGENT_NATIVE_ADMIN_DOMAIN'),
+          cookieDomain: text('OCC_AUTH_COOKIE_DOMAIN'),
+          consoleOrigin: baseUrl,
+          trustedOrigins,
+          isProduction: mode === 'production',
+        });
+
   return {
     mode,
     roles: roles.length === 0 ? allRoles : (roles as readonly Role[]),
@@ -119,8 +136,10 @@ export const readConfig = (env: Environment): Config => {
     dataDir: resolve(text('EXUVIA_DATA_DIR') ?? '.exuvia'),
     databaseUrl: url('OCC_DATABASE_URL', 'postgresql://user@host:5432/name', isPostgres),
     eventstoreUrl: url('OCC_EVENTSTORE_URL', 'esdb://user:password@host:2113?tls=true or postgresql://user@host:5432/name', (value) => isEventstoredb(value) || isPostgres(value)),
-    trustedOrigins: [...[...(baseUrl === undefined ? [] : [baseUrl]), ...trusted].map(origin), ...local],
+    trustedOrigins,
     trustedProxies: listOf('EXUVIA_TRUSTED_PROXIES', 'addresses or networks such as 10.0.0.0/8', isNetwork),
+    sessionCookie: nativeAdmin === undefined ? hostCookie(mode === 'production') : sharedCookie(nativeAdmin.cookieDomain, nativeAdmin.consoleOrigin.startsWith('https:')),
+    nativeAdmin,
     logLevel: oneOf('EXUVIA_LOG_LEVEL', 'info', logLevels),
     poolSize: integer('EXUVIA_POOL_SIZE', 10, 2, 200),
     administratorEmail: valid('OCC_BOOTSTRAP_ADMIN_EMAIL', 'an email address', isEmail) ?? 'admin@exuvia.local',

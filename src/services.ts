@@ -15,6 +15,8 @@ import { createServiceKeyService, type ServiceKeyService } from './iam/service-k
 import { createPolicyService, type PolicyService } from './iam/service.ts';
 import { createInstallationService, type InstallationService } from './installation/service.ts';
 import type { InstallationReads } from './installation/view.ts';
+import type { NativeAdminSettings } from './native-admin/domains.ts';
+import { createNativeAdminService, type Gateways, type NativeAdminService } from './native-admin/service.ts';
 import { createNamespaceService, type NamespaceService } from './namespace/service.ts';
 import type { NamespaceReads } from './namespace/view.ts';
 import { createAccountService, type AccountService } from './sign-in/account-service.ts';
@@ -43,6 +45,8 @@ export interface SignInParts {
   readonly sessionRows: SessionRows;
   readonly passwords: Passwords;
   readonly limits: SignInLimits;
+  /** Of sessions; without it the usual one. */
+  readonly cookieName?: string;
 }
 
 export interface Services {
@@ -53,6 +57,7 @@ export interface Services {
   readonly configurations: ConfigurationService;
   readonly agents: AgentService & { readonly deploy: Deploy };
   readonly revisions: RevisionService & { readonly diagnose: Diagnose };
+  readonly nativeAdmin: NativeAdminService;
   readonly history: HistoryService;
   readonly iam: PolicyService;
   readonly serviceKeys: ServiceKeyService;
@@ -63,6 +68,7 @@ export const createServices = ({
   reads,
   compute,
   diagnosing,
+  nativeAdmin,
   keys,
   clock,
   signIn,
@@ -72,6 +78,8 @@ export const createServices = ({
   readonly reads: Reads;
   readonly compute: Admitting;
   readonly diagnosing: Diagnosing;
+  /** Without settings it is off. */
+  readonly nativeAdmin: { readonly settings: NativeAdminSettings | undefined; readonly gateways: Gateways };
   readonly keys: Pick<Keys, 'insert' | 'erase'>;
   readonly clock: Clock;
   readonly signIn: SignInParts;
@@ -84,6 +92,7 @@ export const createServices = ({
   configurations: createConfigurationService({ core, reads: reads.configurations }),
   agents: { ...createAgentService({ core, reads: reads.agents }), deploy: createDeploy({ core, compute }) },
   revisions: { ...createRevisionService({ core, revisionReads: reads.revisions, deploymentReads: reads.deployments }), diagnose: createDiagnose({ core, diagnosing, clock }) },
+  nativeAdmin: createNativeAdminService({ core, ...nativeAdmin, installationId }),
   history: createHistoryService({ core, reads: reads.history, installationId }),
   iam: createPolicyService({ core, installationId }),
   serviceKeys: createServiceKeyService({ core, keys, clock, installationId }),

@@ -112,6 +112,14 @@ export interface EffectOptions {
   readonly signal: AbortSignal;
 }
 
+/** Where a gateway listens; private to the control plane. */
+export interface GatewayEndpoint {
+  readonly url: string;
+  readonly token: string;
+  /** PEM of what its certificate is verified by, in place of the authorities this host trusts. */
+  readonly certificate?: string;
+}
+
 /** The verdict of {@link ComputeDriver.admit} on a draft. */
 export type Admission =
   | { readonly admitted: true }
@@ -153,8 +161,8 @@ export interface ComputeDriver {
    * Changes nothing. Rejects when the evidence cannot be collected.
    */
   diagnoseRevision(revision: RevisionSnapshot, options: { readonly signal: AbortSignal }): Promise<readonly DiagnosticCheck[]>;
-  /** Where the serving gateway of an Agent listens; private to the control plane. Undefined when nothing serves. */
-  gatewayEndpoint(agent: { readonly namespaceId: string; readonly agentId: string }): { readonly url: string; readonly token: string } | undefined;
+  /** Where the serving gateway of an Agent listens. Undefined when nothing serves. */
+  gatewayEndpoint(agent: { readonly namespaceId: string; readonly agentId: string }): GatewayEndpoint | undefined;
   /** Agents that own objects here, for the sweep that retires what history has forgotten. */
   ownedAgents(): Promise<readonly { readonly namespaceId: string; readonly agentId: string }[]>;
   /** Called whenever a workload's readiness or life changes, so that its work item need not wait for a recheck. Returns the unsubscribe. */

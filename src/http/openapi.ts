@@ -2,7 +2,6 @@
 import Type, { type TSchema } from 'typebox';
 import { codes } from '../kernel/errors.ts';
 import { idPattern } from '../kernel/ids.ts';
-import { sessionCookieName } from '../sign-in/sessions.ts';
 import { parametersOf, type Route } from './rest/route.ts';
 
 const meta = Type.Object({ requestId: Type.String({ pattern: idPattern('req') }) }, { additionalProperties: false });
@@ -92,7 +91,7 @@ const operationOf = (route: Route, schemas: Map<string, TSchema>): object => {
 };
 
 /** The document as JSON text. */
-export const openApiText = (routes: readonly Route[], mode: 'development' | 'production'): string => {
+export const openApiText = (routes: readonly Route[], mode: 'development' | 'production', cookieName: string): string => {
   const schemas = new Map<string, TSchema>([['Error', failure]]);
   const paths: Record<string, Record<string, object>> = {};
   for (const route of routes) {
@@ -105,7 +104,7 @@ export const openApiText = (routes: readonly Route[], mode: 'development' | 'pro
     paths,
     components: {
       securitySchemes: {
-        sessionCookie: { type: 'apiKey', in: 'cookie', name: sessionCookieName },
+        sessionCookie: { type: 'apiKey', in: 'cookie', name: cookieName },
         serviceApiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' },
       },
       responses: { Error: { description: 'The request was refused or failed', ...json({ $ref: '#/components/schemas/Error' }) } },

@@ -7,6 +7,7 @@ import type { Authenticate } from '../iam/authenticate.ts';
 import { Fault, Refusal } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Services } from '../services.ts';
+import type { SessionCookieSettings } from '../sign-in/sessions.ts';
 import type { Log } from '../telemetry/logger.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { headersOf, refusalText, write, writeRefusal } from './answer.ts';
@@ -32,7 +33,7 @@ export interface HttpServerOptions {
   readonly log: Log;
   /** Serves `/graphql`, once the request has come by a trusted way. */
   readonly graphql: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
-  readonly settings: TransportSettings;
+  readonly settings: TransportSettings & { readonly sessionCookie: SessionCookieSettings };
 }
 
 export interface HttpServer {
@@ -90,7 +91,7 @@ const addOperatorRoutes = (app: FastifyInstance, { health, metrics, log, setting
     }
   });
   answers('/metrics', async () => ({ status: 200, ...(await metrics.exposition()) }));
-  const openApi = openApiText(routes, settings.mode);
+  const openApi = openApiText(routes, settings.mode, settings.sessionCookie.name);
   answers('/openapi.json', async () => ({ status: 200, text: openApi }));
 };
 
@@ -115,7 +116,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     services,
     authenticate,
     transport,
-    mode: settings.mode,
+    sessionCookie: settings.sessionCookie,
     metrics,
     log,
     clientErrorHandler: refuseUnparsed,

@@ -2,7 +2,7 @@
 import type { Actor } from '../kernel/event.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Clock } from '../runtime/clock.ts';
-import { presentedSession, type SessionRows } from '../sign-in/sessions.ts';
+import { presentedSession, sessionCookieName, type SessionRows } from '../sign-in/sessions.ts';
 import type { Authorizer } from './authorizer.ts';
 import { unauthenticated, type Caller, type Headers } from './caller.ts';
 import type { Keys } from './keys.ts';
@@ -29,13 +29,26 @@ const personOf = ({ identities }: Policy, principalId: string): Actor => (identi
  * @throws Refusal UNAUTHENTICATED, or DEPENDENCY_UNAVAILABLE when policy cannot be read
  */
 export const createAuthenticate =
-  ({ authorizer, keys, sessionRows, clock }: { readonly authorizer: Authorizer; readonly keys: Keys; readonly sessionRows: Pick<SessionRows, 'find'>; readonly clock: Clock }): Authenticate =>
+  ({
+    authorizer,
+    keys,
+    sessionRows,
+    cookieName = sessionCookieName,
+    clock,
+  }: {
+    readonly authorizer: Authorizer;
+    readonly keys: Keys;
+    readonly sessionRows: Pick<SessionRows, 'find'>;
+    /** The one cookie that carries a session. */
+    readonly cookieName?: string;
+    readonly clock: Clock;
+  }): Authenticate =>
   async (headers, requestId) => {
     const arrivedAt = performance.now();
     if (headers['authorization'] !== undefined || headers['x-occ-cli-session'] !== undefined) throw unauthenticated();
     const text = headers['x-api-key'];
     if (text === undefined) {
-      const session = await presentedSession(headers, sessionRows);
+      const session = await presentedSession(headers, sessionRows, cookieName);
       if (session === undefined) throw unauthenticated();
       const { state } = await authorizer.current(arrivedAt);
       return { actor: personOf(state, session.principalId), keyNamespaceId: undefined, sessionKey: session.sessionKey, arrivedAt, requestId };

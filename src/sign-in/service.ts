@@ -10,7 +10,7 @@ import { accountNamed, canonicalEmail, type AccountRows } from './accounts.ts';
 import type { SignInInput } from './input.ts';
 import type { SignInLimits } from './limits.ts';
 import type { Passwords } from './passwords.ts';
-import { newSession, presentedSession, sessionLifetimeMs, type SessionRows } from './sessions.ts';
+import { newSession, presentedSession, sessionCookieName, sessionLifetimeMs, type SessionRows } from './sessions.ts';
 
 export interface SessionView {
   readonly sessionKey: string;
@@ -40,6 +40,7 @@ export const createSignInService = ({
   passwords,
   limits,
   wait = delay,
+  cookieName = sessionCookieName,
   installationId,
 }: {
   readonly core: Pick<Core, 'authorizer' | 'audit'>;
@@ -48,6 +49,8 @@ export const createSignInService = ({
   readonly passwords: Passwords;
   readonly limits: SignInLimits;
   readonly wait?: (ms: number) => Promise<unknown>;
+  /** The one cookie that carries a session. */
+  readonly cookieName?: string;
   readonly installationId: string;
 }): SignInService => {
   const { authorizer, audit } = core;
@@ -98,7 +101,7 @@ export const createSignInService = ({
 
     session: async ({ headers }) => {
       if (['authorization', 'x-api-key', 'x-occ-cli-session'].some((name) => headers[name] !== undefined)) return null;
-      const session = await presentedSession(headers, sessionRows);
+      const session = await presentedSession(headers, sessionRows, cookieName);
       return session === undefined ? null : { sessionKey: session.sessionKey, user: { id: session.userId, email: session.email, name: session.name } };
     },
 

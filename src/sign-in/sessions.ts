@@ -2,7 +2,22 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { unauthenticated, type Headers } from '../iam/caller.ts';
 
+/** How the cookie of a session is called, and where browsers send it. */
+export interface SessionCookieSettings {
+  readonly name: string;
+  /** Over HTTPS only. */
+  readonly secure: boolean;
+  /** The parent domain it is shared under; without one it is for the host that set it. */
+  readonly domain?: string;
+}
+
 export const sessionCookieName = 'openclaw_occ.session_token';
+/** The name without its prefix of a cookie that is shared with other hosts. */
+export const sharedCookieName = 'openclaw_occ_shared.session_token';
+
+export const hostCookie = (secure: boolean): SessionCookieSettings => ({ name: sessionCookieName, secure });
+export const sharedCookie = (domain: string, secure: boolean): SessionCookieSettings => ({ name: secure ? `__Secure-${sharedCookieName}` : sharedCookieName, secure, domain });
+
 /** From sign-in; use does not extend it. */
 export const sessionLifetimeMs = 7 * 24 * 60 * 60 * 1000;
 
@@ -37,19 +52,19 @@ export const newSession = (): { readonly token: string; readonly tokenHash: Buff
 
 const tokenText = /^[A-Za-z0-9_-]{43}$/;
 
-/** The values of every cookie with the name of sessions; Node has joined repeated headers. */
-const tokensIn = (cookies: string): readonly string[] =>
+/** The values of every cookie with this name; Node has joined repeated headers. */
+const tokensIn = (cookies: string, wanted: string): readonly string[] =>
   cookies.split(';').flatMap((cookie) => {
     const [name = '', ...value] = cookie.split('=');
-    return name.trim() === sessionCookieName && value.length > 0 ? [value.join('=').trim()] : [];
+    return name.trim() === wanted && value.length > 0 ? [value.join('=').trim()] : [];
   });
 
 /**
- * The session of a request's cookie; of two cookies neither counts.
+ * The session of a request's cookie with this name; of two cookies neither counts.
  * @throws Refusal UNAUTHENTICATED when `x-occ-session-key` does not name that session
  */
-export const presentedSession = async ({ cookie, 'x-occ-session-key': named }: Headers, rows: Pick<SessionRows, 'find'>): Promise<FoundSession | undefined> => {
-  const [token, another] = typeof cookie === 'string' ? tokensIn(cookie) : [];
+export const presentedSession = async ({ cookie, 'x-occ-session-key': named }: Headers, rows: Pick<SessionRows, 'find'>, name: string): Promise<FoundSession | undefined> => {
+  const [token, another] = typeof cookie === 'string' ? tokensIn(cookie, name) : [];
   if (token === undefined || another !== undefined || !tokenText.test(token)) return undefined;
   const session = await rows.find(hashOf(token));
   if (session !== undefined && named !== undefined && named !== session.sessionKey) throw unauthenticated();

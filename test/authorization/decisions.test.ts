@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { followEvents, type RecordedEvent } from '../support/request-events.ts';
 import { edges, type Answer, type EdgeName } from '../support/use-cases.ts';
 import { createFixture, expectDenied, judged, type Fixture } from './fixture.ts';
-import { allRows, diagnosticsRows, dispatchRows, failedAppendRows, outageRows, rows, waiting, type Row, type Scene } from './rows.ts';
+import { allRows, diagnosticsRows, dispatchRows, failedAppendRows, nativeAdminRows, outageRows, rows, waiting, type Row, type Scene } from './rows.ts';
 import { stage } from './staging.ts';
 
 let fixture: Fixture;
@@ -67,7 +67,7 @@ describe.each(edges)('over %s', (edge) => {
 });
 
 it('every row of the table is covered, or waits for something by name', () => {
-  const elsewhere: readonly string[] = [...dispatchRows, ...diagnosticsRows, ...outageRows, ...failedAppendRows];
+  const elsewhere: readonly string[] = [...dispatchRows, ...diagnosticsRows, ...nativeAdminRows, ...outageRows, ...failedAppendRows];
   const over = (edge: EdgeName) => new Set([...rows.filter(({ only }) => only === undefined || only === edge).map(({ id }) => id), ...elsewhere]);
   const waits = Object.values(waiting).flat();
   expect(allRows).toHaveLength(156);

@@ -21,6 +21,8 @@ export interface Row {
   readonly id: string;
   /** Grants of U; the administrator; or nobody. */
   readonly by: readonly string[] | 'the administrator' | 'nobody';
+  /** U is a person with a session on a trusted page. */
+  readonly person?: true;
   /** U belongs to this Namespace. */
   readonly within?: string;
   /** Another Agent stands behind G1, so that the row may change it. */
@@ -453,13 +455,28 @@ const policy: readonly Row[] = [
   },
 ];
 
-export const rows: readonly Row[] = [...admission, ...sessions, ...creation, ...reads, ...patching, ...deploying, ...stopping, ...revisions, ...policy];
+/** Over GraphQL the Agent is read first. */
+const askNativeAdmin = (names: Names): UseCase => ({ ...use.getAgentNativeAdmin(agentAt(names, 'G1')), action: { REST: 'openclaw.agents.native_admin.read', GraphQL: 'openclaw.agents.native_admin.read' } });
+const nativeAdminDenied = { asks: askNativeAdmin, ...forbidden('agent:administer=G1') } as const;
+
+const nativeAdmin: readonly Row[] = [
+  { id: 'AZ-181', by: ['agent:read=G1', 'agent:operate=G1'], person: true, ...nativeAdminDenied },
+  { id: 'AZ-182', by: [], person: true, only: 'REST', ...nativeAdminDenied },
+  { id: 'AZ-182', by: ['agent:read=G1'], person: true, only: 'GraphQL', ...nativeAdminDenied },
+  { id: 'AZ-183', by: ['agent:administer=G1'], only: 'REST', ...nativeAdminDenied },
+  { id: 'AZ-183', by: ['agent:read=G1', 'agent:administer=G1'], only: 'GraphQL', ...nativeAdminDenied },
+];
+
+export const rows: readonly Row[] = [...admission, ...sessions, ...creation, ...reads, ...patching, ...deploying, ...stopping, ...revisions, ...nativeAdmin, ...policy];
 
 /** Rows whose outcome the worker decides: dispatch.test.ts. */
 export const dispatchRows = ['AZ-118', 'AZ-142', 'AZ-143', 'AZ-144', 'AZ-145', 'AZ-146'] as const;
 
 /** Rows that take a process which runs Agents: diagnostics.test.ts. */
 export const diagnosticsRows = ['AZ-158', 'AZ-160'] as const;
+
+/** Rows of an Installation with the native admin UI: ../native-admin. */
+export const nativeAdminRows = ['AZ-180'] as const;
 
 /** Rows of stores that do not answer: outage.test.ts. */
 export const outageRows = ['AZ-019', 'AZ-020'] as const;
@@ -475,5 +492,6 @@ export const allRows: readonly string[] = [[1, 21], [30, 54], [60, 73], [80, 95]
 /** Rows that wait for what is not built yet, by what they wait for. */
 export const waiting: Readonly<Record<string, readonly string[]>> = {
   'Secrets, service accounts and credential sources': ['AZ-043', 'AZ-044', 'AZ-045', 'AZ-046', 'AZ-047', ...through(81, 87), ...through(103, 107), ...through(109, 113), 'AZ-116', 'AZ-119', 'AZ-120', 'AZ-190', 'AZ-193'],
-  'workspace files and native admin': through(170, 184),
+  'workspace files': through(170, 179),
+  'the proxy of the native admin UI': ['AZ-184'],
 };

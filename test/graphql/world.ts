@@ -86,7 +86,7 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
     const metrics = createMetrics();
     const keys = createKeys(createKeyRows(pool));
     const signIn = signInParts(pool);
-    const services = createServices({ core, reads, compute: driver, diagnosing: () => driver, keys, clock, signIn, installationId });
+    const services = createServices({ core, reads, compute: driver, diagnosing: () => driver, nativeAdmin: { settings: undefined, gateways: () => driver }, keys, clock, signIn, installationId });
     const handler = createGraphqlHandler({
       services,
       core,

@@ -3,6 +3,7 @@ import { afterEach } from 'vitest';
 import { createHttpServer, type Health, type HttpServer, type HttpServerOptions } from '../../src/http/server.ts';
 import { Refusal } from '../../src/kernel/errors.ts';
 import type { Services } from '../../src/services.ts';
+import { hostCookie } from '../../src/sign-in/sessions.ts';
 import { createLogger } from '../../src/telemetry/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { exchange, type RawAnswer } from '../support/raw-http.ts';
@@ -98,7 +99,7 @@ export const startEdge = async ({
     metrics: createMetrics(),
     log: createLogger({ level: 'debug', to: { write: (line) => void log.push(JSON.parse(line) as Record<string, unknown>) } }),
     graphql: (_, response) => void response.end('graphql'),
-    settings: { mode: 'production', trustedOrigins: ['https://console.example'], trustedProxies: [], ...settings },
+    settings: { mode: 'production', trustedOrigins: ['https://console.example'], trustedProxies: [], sessionCookie: hostCookie(true), ...settings },
     ...options,
   });
   open.push(server);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { routes } from '../../src/http/rest/routes.ts';
 import { parse } from '../../src/kernel/parse.ts';
 import { exchange, type RawAnswer } from '../support/raw-http.ts';
-import { accessBindingView, agentView, configurationView, deploymentView, diagnosticsView, installationView, namespaceView, revisionView, roleView, serviceKeyView } from './views.ts';
+import { accessBindingView, agentView, configurationView, deploymentView, diagnosticsView, installationView, namespaceView, nativeAdminView, revisionView, roleView, serviceKeyView } from './views.ts';
 import { agentId, configurationId, errorOf, namespaceId, person, revisionId, startEdge, type Edge, type RequestParts } from './edge.ts';
 
 const namespace = `/namespaces/${namespaceId}`;
@@ -56,6 +56,7 @@ const rows: readonly Row[] = [
   { operationId: 'deleteAgent', request: { method: 'DELETE', path: agent }, call: 'agents.delete', arguments: [agentPlace], view: { ...agentView, status: 'deleting' }, status: 202, etag: '"4"' },
   { operationId: 'deployAgent', request: { method: 'POST', path: `${agent}/deploy`, headers: { 'content-length': '0' } }, call: 'agents.deploy', arguments: [agentPlace, { idempotencyKey: undefined }], view: revisionView, status: 202 },
   { operationId: 'stopAgent', request: { method: 'POST', path: `${agent}/stop` }, call: 'agents.stop', arguments: [agentPlace], view: agentView, status: 202, etag: '"4"' },
+  { operationId: 'getAgentNativeAdmin', request: { path: `${agent}/native-admin` }, call: 'nativeAdmin.availability', arguments: [agentPlace], view: nativeAdminView, status: 200 },
   { operationId: 'listAgentRevisions', request: { path: `${agent}/revisions` }, call: 'revisions.list', arguments: [agentPlace], view: [revisionView], status: 200 },
   { operationId: 'getAgentRevision', request: { path: `${agent}/revisions/${revisionId}` }, call: 'revisions.get', arguments: [revisionPlace], view: revisionView, status: 200 },
   { operationId: 'getAgentDeployment', request: { path: `${agent}/deployments/${revisionId}` }, call: 'revisions.deployment', arguments: [revisionPlace], view: deploymentView, status: 200 },
@@ -211,7 +212,7 @@ describe('methods and paths', () => {
     expect(edge.calls).toEqual([]);
   });
 
-  it.each([['/api/auth/sign-in/email', 'GET'], ['/api/auth/session', 'POST'], ['/api/auth/accounts', 'DELETE'], ['/api/auth/sign-out', 'OPTIONS']])('%s has no table of methods: %s is 404', async (path, method) => {
+  it.each([['/api/auth/sign-in/email', 'GET'], ['/api/auth/session', 'POST'], ['/api/auth/accounts', 'DELETE'], ['/api/auth/sign-out', 'OPTIONS'], [`${agent}/native-admin`, 'POST']])('%s has no table of methods: %s is 404', async (path, method) => {
     await start();
     expectRefusal(await edge.send({ method, path, headers: anonymous }), 404, 'NOT_FOUND');
   });

@@ -58,6 +58,8 @@ export const revisionView: RevisionView = {
 
 export const diagnosticsView = { revisionId, observedAt: '2026-11-28T12:00:00.000Z', checks: [{ component: 'gateway', check: 'runtime-status', state: 'unknown', checkedAt: null, code: 'UNAVAILABLE' }] };
 
+export const nativeAdminView = { status: 'available', activeRevisionId: revisionId, host: 'agent-0.agents.example', origin: 'https://agent-0.agents.example', url: 'https://agent-0.agents.example/' } as const;
+
 export const deploymentView = {
   deploymentId: revisionId,
   namespaceId,

@@ -139,6 +139,7 @@ const running: readonly Case[] = [
   ['deploys nothing before the Namespace is ready', async (w) => use.deployAgent(await w.agent({}, w.provisioning)), 'NAMESPACE_NOT_READY'],
   ['deploys no Agent that is being deleted', async (w) => use.deployAgent(await w.beingDeleted()), 'AGENT_DELETING'],
   ['has no such Agent to deploy', (w) => use.deployAgent(w.nothing), 'NOT_FOUND'],
+  ['refuses a key the native admin UI', async (w) => use.getAgentNativeAdmin(await w.agent()), 'FORBIDDEN'],
   ['stops', async (w) => use.stopAgent(await w.deployed()), null],
   ['stops again', async (w) => use.stopAgent(await w.stopping()), null],
   ['stops an Agent that never ran', async (w) => use.stopAgent(await w.agent()), null],

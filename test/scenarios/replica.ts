@@ -15,6 +15,7 @@ import { createDatabaseClock } from '../../src/postgres/clock.ts';
 import { createInstallationRow, createKeyRows } from '../../src/postgres/private-rows.ts';
 import { createStreams } from '../../src/runtime/streams.ts';
 import { createServices } from '../../src/services.ts';
+import { hostCookie } from '../../src/sign-in/sessions.ts';
 import { createLogger } from '../../src/telemetry/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { TestApplication } from '../support/app.ts';
@@ -65,6 +66,7 @@ export const openReplica = async ({ database, dataDir }: TestApplication, name =
     reads,
     compute,
     diagnosing: () => compute,
+    nativeAdmin: { settings: undefined, gateways: () => compute },
     keys,
     clock,
     signIn,
@@ -90,7 +92,7 @@ export const openReplica = async ({ database, dataDir }: TestApplication, name =
       const metrics = createMetrics();
       const graphql = createGraphqlHandler({ services, core, reads, authenticate, metrics, log: silent, settings: { mode: 'production' }, changes: { subscribe: () => () => {} } });
       const health = { stalled: () => [], readiness: async () => ({ ready: true, degraded: [] }) };
-      const settings = { mode: 'production', trustedOrigins: [], trustedProxies: [] } as const;
+      const settings = { mode: 'production', trustedOrigins: [], trustedProxies: [], sessionCookie: hostCookie(true) } as const;
       const server = createHttpServer({ services, authenticate, health, metrics, log: silent, graphql, settings });
       return { origin: await server.listen('127.0.0.1', 0), close: () => server.close(0) };
     },

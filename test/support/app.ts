@@ -2,7 +2,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startApplication, type Application } from '../../src/compose.ts';
+import { startApplication, type Application, type Seams } from '../../src/compose.ts';
 import { readConfig } from '../../src/config.ts';
 import { createLogger, type Log } from '../../src/telemetry/logger.ts';
 import { createClient, type Client } from './client.ts';
@@ -23,6 +23,7 @@ export interface TestApplicationOptions {
   readonly database?: TestDatabase;
   readonly dataDir?: string;
   readonly env?: Readonly<Record<string, string>>;
+  readonly seams?: Seams;
   /** Without one, nothing is logged. */
   readonly log?: Log;
   /** A key for the client; without it the one of the first start in this data folder. */
@@ -41,7 +42,7 @@ export const startTestApplication = async (options: TestApplicationOptions = {})
   const database = options.database ?? (await createDatabase());
   const dataDir = options.dataDir ?? (await newDataDir());
   const config = readConfig({ PORT: '0', EXUVIA_DATA_DIR: dataDir, OCC_DATABASE_URL: database.url, EXUVIA_LOG_LEVEL: 'silent', EXUVIA_TRUSTED_ORIGINS: consoleOrigin, ...options.env });
-  const application = await startApplication(config, options.log ?? createLogger({ level: config.logLevel }));
+  const application = await startApplication(config, options.log ?? createLogger({ level: config.logLevel }), options.seams);
   const origin = application.origin!;
   const key = options.key ?? (await readKey(dataDir));
   const close = async () => {

@@ -160,6 +160,15 @@ export const useCases = {
     graphql: mutation('stopAgent', { id: place.agentId, namespaceId: place.namespaceId }, 'agent', agentFields),
   }),
 
+  getAgentNativeAdmin: (place: AgentPlace): UseCase => ({
+    action: { REST: 'openclaw.agents.native_admin.read', GraphQL: 'openclaw.agents.read' },
+    rest: { method: 'GET', path: `${pathOf.agent(place)}/native-admin` },
+    graphql: {
+      ...query('agent', '$id: ID!, $namespaceId: ID', 'id: $id, namespaceId: $namespaceId', '{ nativeAdmin { status activeRevisionId host origin url } }', { id: place.agentId, namespaceId: place.namespaceId }),
+      at: ['agent', 'nativeAdmin'],
+    },
+  }),
+
   listAgentRevisions: (place: AgentPlace): UseCase => ({
     action: { REST: 'openclaw.agent_revisions.list', GraphQL: 'openclaw.agents.read' },
     rest: { method: 'GET', path: `${pathOf.agent(place)}/revisions` },

@@ -1,6 +1,6 @@
 /** Routes of Agents: their draft, their deployment, their stop and their deletion. (rest-contract 2.1) */
 import { createAgentInput, updateAgentInput } from '../../agent/input.ts';
-import { agent, listOf, revision } from './resources.ts';
+import { agent, listOf, nativeAdmin, revision } from './resources.ts';
 import { largestBodyLimit, route, type RoutePermission } from './route.ts';
 
 const tag = 'Agents';
@@ -100,5 +100,16 @@ export const agentRoutes = [
     status: 202,
     answer: agent,
     handle: ({ agents }, { caller, params }) => agents.stop(caller, params),
+  }),
+  route({
+    method: 'GET',
+    path: '/namespaces/:namespaceId/agents/:agentId/native-admin',
+    operationId: 'getAgentNativeAdmin',
+    tag,
+    summary: 'Whether the native admin UI of an Agent can be opened, and where',
+    permissions: [{ action: 'administer', resourceKind: 'agent', scope: 'requested' }],
+    status: 200,
+    answer: nativeAdmin,
+    handle: ({ nativeAdmin: service }, { caller, params }) => service.availability(caller, params),
   }),
 ];

@@ -4,6 +4,7 @@ import { createAgentInput } from '../../agent/input.ts';
 import { diagnosticChecks, type Diagnostics } from '../../deployment/diagnose.ts';
 import { createConfigurationInput } from '../../configuration/input.ts';
 import { idPattern, type Prefix } from '../../kernel/ids.ts';
+import { nativeAdminStatuses, type NativeAdminView } from '../../native-admin/view.ts';
 import { createRoleInput } from '../../iam/input.ts';
 import type { RevokedServiceKey } from '../../iam/view.ts';
 import { opaqueId } from '../../kernel/text.ts';
@@ -158,6 +159,19 @@ export const diagnostics = {
     revisionId,
     observedAt,
     checks: checks.map(({ component, check, state, checkedAt, code }) => ({ component, check, state, checkedAt, ...(code !== undefined && { code }) })),
+  }),
+};
+
+export const nativeAdmin = {
+  schema: Type.Object(
+    { status: oneOf(...nativeAdminStatuses), activeRevisionId: Type.Optional(id('rev')), host: Type.Optional(Type.String()), origin: Type.Optional(Type.String()), url: Type.Optional(Type.String()) },
+    { ...closed, title: 'AgentNativeAdmin' },
+  ),
+  present: ({ status, activeRevisionId, host, origin, url }: NativeAdminView) => ({
+    status,
+    ...(activeRevisionId !== undefined && { activeRevisionId }),
+    ...(host !== undefined && { host, origin }),
+    ...(url !== undefined && { url }),
   }),
 };
 

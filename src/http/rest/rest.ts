@@ -11,11 +11,12 @@ import { Refusal } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
 import { parseInput } from '../../kernel/parse.ts';
 import type { Services } from '../../services.ts';
+import type { SessionCookieSettings } from '../../sign-in/sessions.ts';
 import type { Log } from '../../telemetry/logger.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { successText, write, writeNothing, writeRefusal } from '../answer.ts';
 import { publicRefusal } from '../errors.ts';
-import { setCookieText } from '../session-cookie.ts';
+import { setCookieTexts } from '../session-cookie.ts';
 import type { Transport } from '../transport.ts';
 import { createAdmission } from './admission.ts';
 import { defaultBodyLimit, type Route } from './route.ts';
@@ -33,7 +34,7 @@ export interface RestOptions {
   readonly services: Services;
   readonly authenticate: Authenticate;
   readonly transport: Transport;
-  readonly mode: 'development' | 'production';
+  readonly sessionCookie: SessionCookieSettings;
   readonly metrics: Metrics;
   readonly log: Log;
   readonly serverFactory: FastifyServerFactory;
@@ -88,17 +89,17 @@ const unmatched = 'unmatched';
 
 const pathOf = (url: string): string => url.replace(/^https?:\/\/[^/?#]*/i, '').replace(/[?#].*$/s, '');
 
-const writeView = ({ answer, cookie, status }: Route, view: unknown, response: ServerResponse, requestId: string, mode: RestOptions['mode']): void => {
+const writeView = ({ answer, cookie, status }: Route, view: unknown, response: ServerResponse, requestId: string, sessionCookie: SessionCookieSettings): void => {
   if (answer === undefined) return writeNothing(response, requestId);
   write(response, status, requestId, successText(answer.present(view), requestId), {
     ...(answer.version !== undefined && { etag: `"${answer.version(view)}"` }),
-    ...(cookie !== undefined && { 'set-cookie': setCookieText(cookie(view), mode) }),
+    ...(cookie !== undefined && { 'set-cookie': [...setCookieTexts(cookie(view), sessionCookie)] }),
   });
 };
 
 const bodyOf = ({ body, bodyOptional }: Route, sent: unknown): unknown => (body === undefined || (bodyOptional === true && sent === undefined) ? undefined : parseInput(body, sent));
 
-export const createRest = ({ services, authenticate, transport, mode, metrics, log, ...serverOptions }: RestOptions): FastifyInstance => {
+export const createRest = ({ services, authenticate, transport, sessionCookie, metrics, log, ...serverOptions }: RestOptions): FastifyInstance => {
   const measured = (request: FastifyRequest, template: string, status: number): void =>
     metrics.answered(request.method, template, status, (performance.now() - request.arrivedAt) / 1_000);
 
@@ -157,7 +158,7 @@ export const createRest = ({ services, authenticate, transport, mode, metrics, l
           body: bodyOf(route, request.body),
         });
         reply.hijack();
-        writeView(route, view, reply.raw, request.id, mode);
+        writeView(route, view, reply.raw, request.id, sessionCookie);
         measured(request, route.path, route.status);
       },
     });

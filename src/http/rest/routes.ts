@@ -24,8 +24,10 @@ export const routes: readonly Route[] = [
   ...accountRoutes,
 ];
 
-/** Sign-in is outside the table: a wrong method there is an unknown route. */
-const methodsByPath = [...new Set(routes.map(({ path }) => path))].filter((path) => !path.startsWith('/api/auth/')).map((path) => ({
+/** Sign-in and the native admin UI are outside the table: a wrong method there is an unknown route. (rest-contract 1.11) */
+const isOutside = (path: string): boolean => path.startsWith('/api/auth/') || path.endsWith('/native-admin');
+
+const methodsByPath = [...new Set(routes.map(({ path }) => path))].filter((path) => !isOutside(path)).map((path) => ({
   pattern: new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+')}$`),
   allow: routes.filter((route) => route.path === path).map(({ method }) => method).join(', '),
 }));
