@@ -5,7 +5,7 @@ import type { AgentRevisionSnapshotted, RevisionSettings } from '../src/agent-re
 import type { RevisionReads, RevisionView } from '../src/agent-revision/view.ts';
 import type { Unreadable } from '../src/kernel/codec.ts';
 import type { Projection } from '../src/runtime/projection.ts';
-import { page, pageValues, reader, visibilityValues, visible } from './reading.ts';
+import { belowValues, pageBelow, reader } from './reading.ts';
 
 interface RevisionRow {
   readonly revision_id: string;
@@ -91,12 +91,10 @@ export const agentRevisionReads = (pool: Pool): RevisionReads => {
   const read = reader(pool, agentRevisionProjection, view);
   return {
     byIds: (ids) => read({ name: 'by_ids', select: `${admitted} and revision_id = any($1)`, order }, [ids]),
-    listByAgents: (agentIds, visibility, request) => {
-      const ofOne = page('agent_revision_v1', `${isAdmitted} and agent_id = wanted.id and ${visible('revision_id', 2)}`, 'number', 'revision_id', 4);
-      return read(
-        { name: 'list_by_agents', select: `select one.* from unnest($1::text[]) as wanted (id) cross join lateral (${ofOne}) as one`, order },
-        [agentIds, ...visibilityValues(visibility), ...pageValues(request)],
-      );
-    },
+    listBelow: (visible, request) =>
+      read(
+        { name: 'list_below', select: pageBelow('agent_revision_v1', `${isAdmitted} and agent_id = wanted.id`, 'number', 'revision_id'), order },
+        belowValues(visible, request),
+      ),
   };
 };

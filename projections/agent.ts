@@ -5,7 +5,7 @@ import type { AgentSettings, ExecutionMode } from '../src/agent/settings.ts';
 import type { AgentReads, AgentView } from '../src/agent/view.ts';
 import { isUnreadable, type Unreadable } from '../src/kernel/codec.ts';
 import type { Change, Projection } from '../src/runtime/projection.ts';
-import { page, pageValues, reader, visibilityValues, visible } from './reading.ts';
+import { belowValues, pageBelow, reader } from './reading.ts';
 
 interface SettingsColumns {
   readonly harness_auth: string | null;
@@ -152,14 +152,7 @@ export const agentReads = (pool: Pool): AgentReads => {
   const read = reader(pool, agentProjection, view);
   return {
     byIds: (ids) => read({ name: 'by_ids', select: 'select * from agent_v1 where agent_id = any($1)', order }, [ids]),
-    list: (namespaceId, visibility, request) =>
-      read(
-        {
-          name: 'list',
-          select: page('agent_v1', `namespace_id = $1 and ${visible('agent_id', 2)}`, 'created_position', 'agent_id', 4),
-          order,
-        },
-        [namespaceId, ...visibilityValues(visibility), ...pageValues(request)],
-      ),
+    listBelow: (visible, request) =>
+      read({ name: 'list_below', select: pageBelow('agent_v1', 'namespace_id = wanted.id', 'created_position', 'agent_id'), order }, belowValues(visible, request)),
   };
 };

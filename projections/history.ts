@@ -1,12 +1,13 @@
 /** Read model: every event of the Installation, with its metadata as stored and the public view of its data. */
 import type { Pool } from 'pg';
 import Type from 'typebox';
-import type { AuditFilter, HistoryEventView, HistoryFilter, HistoryPage, HistoryReads } from '../src/history/view.ts';
+import type { AuditFilter, HistoryEventView, HistoryFilter, HistoryReads } from '../src/history/view.ts';
 import { publicView, Undecodable } from '../src/kernel/codec.ts';
 import type { Message } from '../src/kernel/decider.ts';
 import type { AuditRecord, Metadata } from '../src/kernel/event.ts';
 import { validator } from '../src/kernel/parse.ts';
 import type { Projection } from '../src/runtime/projection.ts';
+import type { PageRequest } from '../src/runtime/reading.ts';
 import { productEvents } from './events.ts';
 import { reader } from './reading.ts';
 
@@ -222,12 +223,12 @@ const within = <Filter extends object>(name: string, always: string, conditions:
 };
 
 /** A page within a filter. A cursor counts within the same filter only. */
-const listed = <Filter extends object>(name: string, always: string, conditions: Readonly<Record<keyof Filter & string, string>>, filter: Filter, { after, limit }: HistoryPage) => {
+const listed = <Filter extends object>(name: string, always: string, conditions: Readonly<Record<keyof Filter & string, string>>, filter: Filter, { from, limit }: PageRequest) => {
   const { name: named, where, values } = within(name, always, conditions, filter, 3);
-  const from = `case when $1::text is null then '' else (select position from history_v2 where id = $1 and ${where}) end`;
+  const start = `case when $1::text is null then '' else (select position from history_v2 where id = $1 and ${where}) end`;
   return [
-    { name: named, select: `select * from history_v2 where ${where} and position > ${from} order by position limit $2::integer`, order: 'position' },
-    [after, limit, ...values],
+    { name: named, select: `select * from history_v2 where ${where} and position >= ${start} order by position limit $2::integer`, order: 'position' },
+    [from, limit, ...values],
   ] as const;
 };
 

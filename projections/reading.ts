@@ -4,8 +4,7 @@
  */
 import pg from 'pg';
 import type { Pool } from 'pg';
-import type { PageRequest, Visibility } from '../src/runtime/reading.ts';
-import type { Reading } from '../src/runtime/reading.ts';
+import type { PageRequest, Reading, Visibility, VisibilityBelow } from '../src/runtime/reading.ts';
 
 /** Answers a named question; `select` and `order` are SQL of ours, never of a caller. */
 export type Read<View> = (question: { readonly name: string; readonly select: string; readonly order: string }, values: readonly unknown[]) => Promise<Reading<View>>;
@@ -46,7 +45,24 @@ export const visibilityValues = ({ only, except }: Visibility): readonly unknown
  */
 export const page = (table: string, within: string, created: string, key: string, parameter: number): string => `
   select * from ${table} where ${within}
-     and ($${parameter}::text is null or (${created}, ${key}) > (select ${created}, ${key} from ${table} where ${key} = $${parameter} and ${within}))
+     and ($${parameter}::text is null or (${created}, ${key}) >= (select ${created}, ${key} from ${table} where ${key} = $${parameter} and ${within}))
    order by ${created}, ${key} limit $${parameter + 1}::integer`;
 
-export const pageValues = (request: PageRequest | undefined): readonly unknown[] => [request?.after ?? null, request?.limit ?? null];
+export const pageValues = (request: PageRequest | undefined): readonly unknown[] => [request?.from ?? null, request?.limit ?? null];
+
+/** {@link page} of the visible rows below each of several parents, `wanted.id` in their condition, all in one statement; takes {@link belowValues}. */
+export const pageBelow = (table: string, within: string, created: string, key: string): string => {
+  const name = `namespace_id || '/' || ${key}`;
+  const seen = `(wanted.whole or ${name} = any($3::text[])) and not ${name} = any($4::text[])`;
+  return `
+  select one.* from unnest($1::text[], $2::boolean[]) as wanted (id, whole)
+   cross join lateral (${page(table, `${within} and ${seen}`, created, key, 5)}) as one`;
+};
+
+export const belowValues = ({ parents, only, except }: VisibilityBelow, request: PageRequest | undefined): readonly unknown[] => [
+  parents.map(({ id }) => id),
+  parents.map(({ whole }) => whole),
+  only,
+  except,
+  ...pageValues(request),
+];

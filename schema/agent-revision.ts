@@ -1,18 +1,14 @@
 /** AgentRevisions in the schema: type, query, the deploy that makes them, and where an Agent shows them. */
-import { createContextCache } from '@pothos/core';
-import DataLoader from 'dataloader';
 import type { AgentView } from '../src/agent/view.ts';
 import type { AgentPlace } from '../src/agent/service.ts';
 import type { RevisionView } from '../src/agent-revision/view.ts';
-import { visibleTo } from '../src/iam/visibility.ts';
 import { isId } from '../src/kernel/ids.ts';
-import type { PageRequest } from '../src/runtime/reading.ts';
 import { Agent, CredentialSourceRef, ExecutionMode, PluginApprover } from './agent.ts';
-import { builder, type Context } from './builder.ts';
+import { builder } from './builder.ts';
 import { keyed } from './command.ts';
 import { Configuration } from './configuration.ts';
-import { connectionOf, oneMore, pageOf } from './connection.ts';
-import { answered } from './loading.ts';
+import { connectionOf, pageOf } from './connection.ts';
+import { answered, listLoader } from './loading.ts';
 import { agentPlace, keyOf, placeOf, revisionPlace } from './place.ts';
 import { ConfigurationReadError, readError, saved } from './read-error.ts';
 import { reading } from './reading.ts';
@@ -65,48 +61,10 @@ export const AgentRevision = builder.loadableNode('AgentRevision', {
   }),
 });
 
-/** One Visibility for Agents of several Namespaces: ids are unique, so lists of ids can be joined. */
-const visibleIn = async ({ authorizer, caller }: Context, namespaceIds: readonly string[]) => {
-  const each = await Promise.all(namespaceIds.map((namespaceId) => visibleTo(authorizer, caller, 'read', 'agent_revision', namespaceId)));
-  return {
-    everything: namespaceIds.filter((_, index) => each[index]!.only === undefined),
-    except: each.flatMap(({ except }) => except),
-    only: each.flatMap(({ only }) => only ?? []),
-  };
-};
-
-/** A page, and one more, of the visible revisions of Agents, oldest first: at most two statements, however many Agents. */
-const loaderOf = (context: Context, page: PageRequest) => {
-  const load = async (places: readonly AgentPlace[]): Promise<(readonly RevisionView[])[]> => {
-    const { reads, services, caller } = context;
-    const { everything, except, only } = await visibleIn(context, [...new Set(places.map(({ namespaceId }) => namespaceId))]);
-    const inFull = places.filter(({ namespaceId }) => everything.includes(namespaceId));
-    const inPart = places.filter(({ namespaceId }) => !everything.includes(namespaceId));
-    const readings = await Promise.all(
-      [
-        { agentIds: inFull.map(({ agentId }) => agentId), visible: { only: undefined, except } },
-        { agentIds: inPart.map(({ agentId }) => agentId), visible: { only, except } },
-      ]
-        .filter(({ agentIds }) => agentIds.length > 0)
-        .map(({ agentIds, visible }) => reads.revisions.listByAgents(agentIds, visible, oneMore(page))),
-    );
-    if (places.length === 1 && !readings[0]!.fresh) return [await services.revisions.list(caller, places[0]!, oneMore(page))];
-    const byAgent = Map.groupBy(readings.flatMap(({ rows }) => rows), ({ agentId }) => agentId);
-    return places.map(({ agentId }) => byAgent.get(agentId) ?? []);
-  };
-  return new DataLoader(load, { cacheKeyFn: ({ namespaceId, agentId }: AgentPlace) => keyOf(namespaceId, agentId) });
-};
-
-/** The loaders of one request, one for each page that is asked for. */
-const revisionsOf = createContextCache((context: Context) => {
-  const loaders = new Map<string, ReturnType<typeof loaderOf>>();
-  return (page: PageRequest): ReturnType<typeof loaderOf> => {
-    const key = `${page.limit} ${page.after ?? ''}`;
-    const loader = loaders.get(key) ?? loaderOf(context, page);
-    loaders.set(key, loader);
-    return loader;
-  };
-});
+const revisionsBelow = listLoader(
+  ({ namespaceId, agentId }: AgentPlace) => keyOf(namespaceId, agentId),
+  ({ services, caller }, places, request) => services.revisions.listBelow(caller, places, request),
+);
 
 const AgentRevisionConnection = builder.connectionObject({ type: AgentRevision, name: 'AgentRevisionConnection' });
 
@@ -118,10 +76,9 @@ builder.objectFields(Agent, (t) => ({
     type: AgentRevisionConnection,
     nullable: true,
     args: { first: t.arg.int(), after: t.arg.string() },
-    authScopes: (agent) => ({ reads: reading.revisionsOf(placeOfAgent(agent)) }),
     resolve: async (agent, args, context) => {
       const page = pageOf(args, (text) => isId('rev', text));
-      return connectionOf(await revisionsOf(context)(page).load(placeOfAgent(agent)), page, ({ id }) => id);
+      return connectionOf(await revisionsBelow(context, placeOfAgent(agent), page), page, ({ id }) => id);
     },
   }),
   activeRevision: t.field({

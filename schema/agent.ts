@@ -7,8 +7,8 @@ import { isId } from '../src/kernel/ids.ts';
 import { builder, type Context } from './builder.ts';
 import { contentOf } from './command.ts';
 import { Configuration } from './configuration.ts';
-import { connectionOf, oneMore, pageOf } from './connection.ts';
-import { answered } from './loading.ts';
+import { connectionOf, pageOf } from './connection.ts';
+import { answered, listLoader } from './loading.ts';
 import { Namespace } from './namespace.ts';
 import { agentPlace, keyOf, namespaceIdOf, placeOf, rawOf } from './place.ts';
 import { ConfigurationReadError, readError, saved } from './read-error.ts';
@@ -87,6 +87,8 @@ export const Agent = builder.loadableNode('Agent', {
   }),
 });
 
+const agentsBelow = listLoader((namespaceId: string) => namespaceId, ({ services, caller }, namespaceIds, request) => services.agents.listBelow(caller, namespaceIds, request));
+
 const AgentConnection = builder.connectionObject({ type: Agent, name: 'AgentConnection' });
 
 builder.objectField(Namespace, 'agents', (t) =>
@@ -95,9 +97,9 @@ builder.objectField(Namespace, 'agents', (t) =>
     type: AgentConnection,
     nullable: true,
     args: { first: t.arg.int(), after: t.arg.string() },
-    resolve: async ({ id }, args, { services, caller }) => {
+    resolve: async ({ id }, args, context) => {
       const page = pageOf(args, (text) => isId('agt', text));
-      return connectionOf(await services.agents.list(caller, id, oneMore(page)), page, (agent) => agent.id);
+      return connectionOf(await agentsBelow(context, id, page), page, (agent) => agent.id);
     },
   }),
 );

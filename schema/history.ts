@@ -6,7 +6,7 @@ import { Refusal } from '../src/kernel/errors.ts';
 import type { Actor, AuditRecord, ResourceRef } from '../src/kernel/event.ts';
 import { parseInput } from '../src/kernel/parse.ts';
 import { builder, type Context } from './builder.ts';
-import { connectionOf, largestPage, oneMore, pageOf } from './connection.ts';
+import { connectionOf, following, largestPage, pageOf, rowsOf } from './connection.ts';
 import { malformed, namespaceIdOf, rawId, rawOfAny } from './place.ts';
 import { itemsOf } from './states.ts';
 
@@ -107,7 +107,7 @@ builder.queryField('eventHistory', (t) =>
     args: { first: t.arg.int(), after: t.arg.string(), filter: t.arg({ type: HistoryFilter }) },
     resolve: async (_, { filter, ...args }, { services, caller }) => {
       const page = pageOf(args, isEventId);
-      return connectionOf(await services.history.list(caller, wantedBy(filter), oneMore(page)), page, idOfEvent);
+      return connectionOf(await services.history.list(caller, wantedBy(filter), rowsOf(page)), page, idOfEvent);
     },
   }),
 );
@@ -123,7 +123,7 @@ builder.subscriptionField('historyAppended', (t) =>
       const { after, limit } = pageOf({ ...args, first: largestPage }, isEventId);
       let last = after ?? (await services.history.newest(caller, wanted));
       return itemsOf(context, {
-        round: (now) => services.history.list(now, wanted, { after: last, limit }),
+        round: async (now) => following(await services.history.list(now, wanted, rowsOf({ after: last, limit: limit - 1 })), last, idOfEvent),
         subscribe: (changed) => watches.history.subscribe(changed),
         atOnce: limit,
         sending: ({ id }) => {
@@ -198,7 +198,7 @@ builder.queryField('auditEvents', (t) =>
         since: timeOf(filter?.since, 'filter/since'),
         until: timeOf(filter?.until, 'filter/until'),
       });
-      return connectionOf(await services.history.listAudit(caller, wanted, oneMore(page)), page, idOfEvent);
+      return connectionOf(await services.history.listAudit(caller, wanted, rowsOf(page)), page, idOfEvent);
     },
   }),
 );

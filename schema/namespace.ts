@@ -5,7 +5,7 @@ import { createNamespaceInput } from '../src/namespace/input.ts';
 import type { NamespaceView } from '../src/namespace/view.ts';
 import { builder } from './builder.ts';
 import { contentOf, keyed } from './command.ts';
-import { connectionOf, oneMore, pageOf } from './connection.ts';
+import { connectionOf, pageOf, rowsOf } from './connection.ts';
 import { answered } from './loading.ts';
 import { namespaceIdOf } from './place.ts';
 
@@ -48,7 +48,7 @@ builder.queryFields((t) => ({
     args: { first: t.arg.int(), after: t.arg.string() },
     resolve: async (_, args, { services, caller }) => {
       const page = pageOf(args, (text) => isId('ns', text));
-      return connectionOf(await services.namespaces.list(caller, oneMore(page)), page, ({ id }) => id);
+      return connectionOf(await services.namespaces.list(caller, rowsOf(page)), page, ({ id }) => id);
     },
   }),
   namespace: t.field({

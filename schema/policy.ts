@@ -1,10 +1,12 @@
 /** The policy of a Namespace in the schema: Roles, bindings, service principals, and the keys these are called with. */
 import { bindableKinds, createAccessBindingInput, createRoleInput, issueServiceKeyInput } from '../src/iam/input.ts';
+import { opaquePattern } from '../src/kernel/ids.ts';
 import { parseInput } from '../src/kernel/parse.ts';
 import type { AccessBindingView, IssuedServiceKey, RoleView, ServicePrincipalView } from '../src/iam/view.ts';
 import { builder } from './builder.ts';
 import { contentOf } from './command.ts';
-import { connectionOf, oneMore, pageOf } from './connection.ts';
+import { connectionOf, pageOf } from './connection.ts';
+import { listLoader } from './loading.ts';
 import { Namespace } from './namespace.ts';
 import { accessBindingPlace, keyOf, namespaceIdOf, opaque, rawOf, rawOfAny, rolePlace } from './place.ts';
 
@@ -59,6 +61,12 @@ const ServiceKey = builder.objectRef<IssuedServiceKey>('ServiceKey').implement({
   }),
 });
 
+const rolesBelow = listLoader((namespaceId: string) => namespaceId, ({ services, caller }, namespaceIds, request) => services.iam.listRolesBelow(caller, namespaceIds, request));
+const accessBindingsBelow = listLoader((namespaceId: string) => namespaceId, ({ services, caller }, namespaceIds, request) => services.iam.listAccessBindingsBelow(caller, namespaceIds, request));
+
+const opaqueId = new RegExp(opaquePattern);
+const isPolicyId = (text: string): boolean => opaqueId.test(text);
+
 const RoleConnection = builder.connectionObject({ type: Role, name: 'RoleConnection' });
 const AccessBindingConnection = builder.connectionObject({ type: AccessBinding, name: 'AccessBindingConnection' });
 
@@ -68,9 +76,9 @@ builder.objectFields(Namespace, (t) => ({
     type: RoleConnection,
     nullable: true,
     args: { first: t.arg.int(), after: t.arg.string() },
-    resolve: async ({ id }, args, { services, caller }) => {
-      const page = pageOf(args, (text) => text !== '');
-      return connectionOf(await services.iam.listRoles(caller, id, oneMore(page)), page, (role) => role.id);
+    resolve: async ({ id }, args, context) => {
+      const page = pageOf(args, isPolicyId);
+      return connectionOf(await rolesBelow(context, id, page), page, (role) => role.id);
     },
   }),
   accessBindings: t.field({
@@ -78,9 +86,9 @@ builder.objectFields(Namespace, (t) => ({
     type: AccessBindingConnection,
     nullable: true,
     args: { first: t.arg.int(), after: t.arg.string() },
-    resolve: async ({ id }, args, { services, caller }) => {
-      const page = pageOf(args, (text) => text !== '');
-      return connectionOf(await services.iam.listAccessBindings(caller, id, oneMore(page)), page, (binding) => binding.id);
+    resolve: async ({ id }, args, context) => {
+      const page = pageOf(args, isPolicyId);
+      return connectionOf(await accessBindingsBelow(context, id, page), page, (binding) => binding.id);
     },
   }),
 }));

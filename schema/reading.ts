@@ -16,7 +16,6 @@ export const reading = {
     resource: ref.in('configuration', namespaceId, configurationId),
   }),
   agent: ({ namespaceId, agentId }: AgentPlace): Operation => ({ action: 'openclaw.agents.read', resource: ref.in('agent', namespaceId, agentId) }),
-  revisionsOf: ({ namespaceId, agentId }: AgentPlace): Operation => ({ action: 'openclaw.agent_revisions.list', resource: ref.in('agent', namespaceId, agentId) }),
   revision: (place: RevisionPlace): Operation => revision('agent_revisions', place),
   deployment: (place: RevisionPlace): Operation => revision('agent_deployments', place),
 } as const;

@@ -1,13 +1,13 @@
 /** The use cases of AgentRevisions and of the deployments that share their ids. Reads only: a deploy makes them. (rest-contract 2.7 and 2.8) */
 import { agents, revisions } from '../aggregates.ts';
 import { presentAgent, type AgentPlace } from '../agent/service.ts';
-import type { PageRequest } from '../runtime/reading.ts';
+import { listBelow, nameIn, onlyList, type ListsBelow, type PageRequest, type VisibilityBelow } from '../runtime/reading.ts';
 import { deploymentView, type DeploymentView } from '../deployment/deployment.ts';
 import { deployments } from '../deployment/record.ts';
 import type { DeploymentReads } from '../deployment/view.ts';
 import { ref } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
-import { visibleTo } from '../iam/visibility.ts';
+import { visibleBelow } from '../iam/visibility.ts';
 import { Refusal } from '../kernel/errors.ts';
 import { workKey } from '../kernel/work.ts';
 import type { Core } from '../core.ts';
@@ -23,6 +23,8 @@ export interface RevisionPlace extends AgentPlace {
 export interface RevisionService {
   /** Revisions the caller may read, oldest first; needs `agent:read`. */
   list(caller: Caller, place: AgentPlace, page?: PageRequest): Promise<readonly RevisionView[]>;
+  /** {@link list} of several Agents, at the cost of one; only the list of a single Agent is never behind its stream. */
+  listBelow(caller: Caller, places: readonly AgentPlace[], page?: PageRequest): Promise<ListsBelow<RevisionView>>;
   get(caller: Caller, place: RevisionPlace): Promise<RevisionView>;
   /** Persisted state only; needs `agent_revision:read` on exactly this revision. */
   deployment(caller: Caller, place: RevisionPlace): Promise<DeploymentView>;
@@ -59,26 +61,45 @@ export const createRevisionService = ({
     return revisionView({ type: 'AgentRevisionSnapshotted', data: snapshot }, admitted.admittedAt);
   };
 
+  /** The visible revisions of one Agent, folded from its stream. */
+  const foldList = async (place: AgentPlace, { parents, only, except }: VisibilityBelow, page: PageRequest | undefined): Promise<readonly RevisionView[]> => {
+    const { state } = await presentAgent(core, place);
+    const seen = state.revisions.filter(({ revisionId }) => {
+      const name = nameIn(place.namespaceId, revisionId);
+      return (parents[0]!.whole || only.includes(name)) && !except.includes(name);
+    });
+    const first = page === undefined || page.from === null ? 0 : seen.findIndex(({ revisionId }) => revisionId === page.from);
+    const wanted = first < 0 ? [] : seen.slice(first, page && first + page.limit);
+    const snapshots = wanted.length === 0 ? [] : await streams.loadMany(revisions, wanted.map(({ revisionId }) => revisionId));
+    return wanted.flatMap(({ admittedAt }, index) => {
+      const data = snapshots[index]!.state;
+      return data === null ? [] : [revisionView({ type: 'AgentRevisionSnapshotted', data }, admittedAt)];
+    });
+  };
+
+  const listAll: RevisionService['listBelow'] = (caller, places, page) =>
+    listBelow(
+      places,
+      ({ namespaceId, agentId }) => {
+        const agent = ref.in('agent', namespaceId, agentId);
+        return authorizer.require(caller, { action: 'openclaw.agent_revisions.list', resource: agent }, [['read', agent]]);
+      },
+      async (admitted) => {
+        const visible = await visibleBelow(authorizer, caller, 'read', 'agent_revision', admitted.map(({ namespaceId, agentId }) => ({ namespaceId, id: agentId })));
+        const { rows, fresh } = await revisionReads.listBelow(visible, page);
+        const [alone] = admitted;
+        if (admitted.length === 1 && !(fresh && rows.length > 0)) return [await foldList(alone!, visible, page)];
+        const found = Map.groupBy(rows, ({ agentId }) => agentId);
+        return admitted.map((place) => {
+          const list = found.get(place.agentId) ?? [];
+          return list.every(({ namespaceId }) => namespaceId === place.namespaceId) ? list : notFound();
+        });
+      },
+    );
+
   return {
-    list: async (caller, place, page) => {
-      const { namespaceId, agentId } = place;
-      const agent = ref.in('agent', namespaceId, agentId);
-      await authorizer.require(caller, { action: 'openclaw.agent_revisions.list', resource: agent }, [['read', agent]]);
-      const visible = await visibleTo(authorizer, caller, 'read', 'agent_revision', namespaceId);
-      const { rows, fresh } = await revisionReads.listByAgents([agentId], visible, page);
-      if (fresh && rows.length > 0) return rows.map((row) => inPlace(row, place));
-      const { state } = await presentAgent(core, place);
-      if (fresh && state.revisions.length === 0) return [];
-      const seen = state.revisions.filter(({ revisionId }) => (visible.only === undefined || visible.only.includes(revisionId)) && !visible.except.includes(revisionId));
-      const last = page?.after == null ? -1 : seen.findIndex(({ revisionId }) => revisionId === page.after);
-      if (page?.after != null && last < 0) return [];
-      const wanted = seen.slice(last + 1, page === undefined ? undefined : last + 1 + page.limit);
-      const snapshots = await streams.loadMany(revisions, wanted.map(({ revisionId }) => revisionId));
-      return wanted.flatMap(({ admittedAt }, index) => {
-        const data = snapshots[index]!.state;
-        return data === null ? [] : [revisionView({ type: 'AgentRevisionSnapshotted', data }, admittedAt)];
-      });
-    },
+    list: async (caller, place, page) => onlyList(await listAll(caller, [place], page)),
+    listBelow: listAll,
 
     get: async (caller, place) => {
       const reading = operation('agent_revisions', 'read', place);

@@ -1,7 +1,7 @@
 /** What readers see of an AgentRevision, and where they read it. (rest-contract 2.8) */
 import type { ExecutionMode } from '../agent/settings.ts';
 import type { Unreadable } from '../kernel/codec.ts';
-import type { PageRequest, Reading, Visibility } from '../runtime/reading.ts';
+import type { PageRequest, Reading, VisibilityBelow } from '../runtime/reading.ts';
 import type { AgentRevisionSnapshotted, RevisionSettings } from './messages.ts';
 
 export interface RevisionView {
@@ -38,5 +38,5 @@ export interface RevisionReads {
   /** Admitted revisions by id; a snapshot that was never admitted is invisible. */
   byIds(ids: readonly string[]): Promise<Reading<RevisionView>>;
   /** Visible revisions of each Agent, or one page of them, oldest first, all Agents in one statement. */
-  listByAgents(agentIds: readonly string[], visible: Visibility, page?: PageRequest): Promise<Reading<RevisionView>>;
+  listBelow(visible: VisibilityBelow, page?: PageRequest): Promise<Reading<RevisionView>>;
 }

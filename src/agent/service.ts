@@ -4,7 +4,7 @@ import { ref, type Grant, type Operation } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
 import { evaluate } from '../iam/evaluate.ts';
 import { bindingsNaming, restrictionsNaming } from '../iam/policy.ts';
-import { visibleTo } from '../iam/visibility.ts';
+import { visibleBelow } from '../iam/visibility.ts';
 import { isUnreadable } from '../kernel/codec.ts';
 import { Refusal } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
@@ -12,7 +12,7 @@ import { DeletionOwned } from '../kernel/work.ts';
 import { createSettlement } from '../namespace/settlement.ts';
 import { contextOf, withoutAudit, type Core } from '../core.ts';
 import { createOnce } from '../create-once.ts';
-import type { PageRequest } from '../runtime/reading.ts';
+import { listBelow, onlyList, type ListsBelow, type PageRequest } from '../runtime/reading.ts';
 import { WrongExpectedRevision, type Loaded } from '../runtime/streams.ts';
 import type { AgentEvent } from './messages.ts';
 import { agentNotFound, type PresentAgent } from './agent.ts';
@@ -31,6 +31,8 @@ export interface AgentService {
   create(caller: Caller, namespaceId: string, input: CreateAgentInput, options?: { readonly idempotencyKey?: string | undefined }): Promise<AgentView>;
   /** Agents the caller may read; needs `namespace:read`. */
   list(caller: Caller, namespaceId: string, page?: PageRequest): Promise<readonly AgentView[]>;
+  /** {@link list} of several Namespaces that are there, at the cost of one. */
+  listBelow(caller: Caller, namespaceIds: readonly string[], page?: PageRequest): Promise<ListsBelow<AgentView>>;
   get(caller: Caller, place: AgentPlace): Promise<AgentView>;
   /** Changes the draft only: no work is queued, no version changes. */
   update(caller: Caller, place: AgentPlace, input: UpdateAgentInput, options?: { readonly ifMatch?: number | undefined }): Promise<AgentView>;
@@ -190,19 +192,29 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
     }
   };
 
+  const listAll: AgentService['listBelow'] = (caller, namespaceIds, page) =>
+    listBelow(
+      namespaceIds,
+      (namespaceId) => authorizer.require(caller, agentOperation('list', ref.namespace(namespaceId)), [['read', ref.namespace(namespaceId)]]),
+      async (admitted) => {
+        const visible = await visibleBelow(authorizer, caller, 'read', 'agent', admitted.map((id) => ({ namespaceId: id, id })));
+        const found = Map.groupBy((await reads.listBelow(visible, page)).rows, ({ namespaceId }) => namespaceId);
+        return admitted.map((namespaceId) => found.get(namespaceId) ?? []);
+      },
+    );
+
   return {
     create,
 
     list: async (caller, namespaceId, page) => {
-      await authorizer.require(caller, agentOperation('list', ref.namespace(namespaceId)), [['read', ref.namespace(namespaceId)]]);
-      const visible = await visibleTo(authorizer, caller, 'read', 'agent', namespaceId);
-      const { rows } = await reads.list(namespaceId, visible, page);
+      const rows = onlyList(await listAll(caller, [namespaceId], page));
       if (rows.length === 0) {
         const { state } = await streams.load(namespaces, namespaceId);
         if (state.status === 'absent' || state.status === 'removed') throw new Refusal('NOT_FOUND', 'The Namespace was not found');
       }
       return rows;
     },
+    listBelow: listAll,
 
     get: async (caller, at) => {
       await authorizer.require(caller, agentOperation('read', place(at)), [['read', place(at)]]);

@@ -1,6 +1,6 @@
 /** What readers see of an Agent, and where they read it. (rest-contract 2.2) */
 import type { Unreadable } from '../kernel/codec.ts';
-import type { PageRequest, Reading, Visibility } from '../runtime/reading.ts';
+import type { PageRequest, Reading, VisibilityBelow } from '../runtime/reading.ts';
 import type { PresentAgent } from './agent.ts';
 import type { AgentSettings, ExecutionMode } from './settings.ts';
 
@@ -40,6 +40,6 @@ export const agentView = (agent: PresentAgent): AgentView => ({
 export interface AgentReads {
   /** Agents by id; ids without a row are left out. */
   byIds(ids: readonly string[]): Promise<Reading<AgentView>>;
-  /** Visible Agents of a Namespace. */
-  list(namespaceId: string, visible: Visibility, page?: PageRequest): Promise<Reading<AgentView>>;
+  /** Visible Agents of each Namespace, or one page of them, in creation order, all Namespaces in one statement. */
+  listBelow(visible: VisibilityBelow, page?: PageRequest): Promise<Reading<AgentView>>;
 }

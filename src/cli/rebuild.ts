@@ -34,11 +34,12 @@ const compareHistory = async ({ pool }: Database, store: EventStore, prefix: str
 
   const { history } = createReads(pool);
   const limit = 1_000;
-  let page: readonly { readonly id: string; readonly position: string }[] = [];
+  let page: readonly { readonly id: string }[] = [];
   let index = 0;
   const next = async (): Promise<string | undefined> => {
     if (index === page.length) {
-      page = (await history.list({}, { after: page.at(-1)?.position ?? null, limit })).rows;
+      const from = page.at(-1)?.id ?? null;
+      page = (await history.list({}, { from, limit })).rows.slice(from === null ? 0 : 1);
       index = 0;
     }
     return page[index++]?.id;

@@ -2,17 +2,18 @@
 import { ref } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
 import type { ResourceRef } from '../kernel/event.ts';
+import type { PageRequest } from '../runtime/reading.ts';
 import type { Core } from '../core.ts';
-import type { AuditFilter, HistoryEventView, HistoryFilter, HistoryPage, HistoryReads } from './view.ts';
+import type { AuditFilter, HistoryEventView, HistoryFilter, HistoryReads } from './view.ts';
 
 /** All need `audit:read` on the Namespace of the filter, or without one on the Installation. */
 export interface HistoryService {
-  /** Events in store order after another one. */
-  list(caller: Caller, filter: HistoryFilter, page: HistoryPage): Promise<readonly HistoryEventView[]>;
+  /** Events in store order, oldest first. */
+  list(caller: Caller, filter: HistoryFilter, page: PageRequest): Promise<readonly HistoryEventView[]>;
   /** The id of the last event, after which new ones come; null where there is none. */
   newest(caller: Caller, filter: HistoryFilter): Promise<string | null>;
   /** Those that carry an audit record: one for each change and each denial. */
-  listAudit(caller: Caller, filter: AuditFilter, page: HistoryPage): Promise<readonly HistoryEventView[]>;
+  listAudit(caller: Caller, filter: AuditFilter, page: PageRequest): Promise<readonly HistoryEventView[]>;
 }
 
 export const createHistoryService = ({ core, reads, installationId }: { readonly core: Core; readonly reads: HistoryReads; readonly installationId: string }): HistoryService => {

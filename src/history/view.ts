@@ -1,6 +1,6 @@
 /** What auditors see of an event: its place, its cause, its audit record and the public view of its data. (architecture section 7) */
 import type { Actor, AuditRecord } from '../kernel/event.ts';
-import type { Reading } from '../runtime/reading.ts';
+import type { PageRequest, Reading } from '../runtime/reading.ts';
 
 export interface HistoryEventView {
   readonly id: string;
@@ -47,17 +47,11 @@ export interface AuditFilter {
   readonly until?: string | undefined;
 }
 
-/** Events after the one with this id, in store order, oldest first. */
-export interface HistoryPage {
-  readonly after: string | null;
-  readonly limit: number;
-}
-
 export interface HistoryReads {
   byIds(ids: readonly string[]): Promise<Reading<HistoryEventView>>;
-  list(filter: HistoryFilter, page: HistoryPage): Promise<Reading<HistoryEventView>>;
+  list(filter: HistoryFilter, page: PageRequest): Promise<Reading<HistoryEventView>>;
   /** The id of the last event; null where there is none. */
   newest(filter: HistoryFilter): Promise<string | null>;
   /** The events that carry an audit record: one for each append, and each event whose metadata cannot be read. */
-  listAudit(filter: AuditFilter, page: HistoryPage): Promise<Reading<HistoryEventView>>;
+  listAudit(filter: AuditFilter, page: PageRequest): Promise<Reading<HistoryEventView>>;
 }

@@ -4,13 +4,14 @@ import type { Core } from '../core.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { ResourceKind, ResourceRef } from '../kernel/event.ts';
 import { newId } from '../kernel/ids.ts';
-import type { PageRequest } from '../runtime/reading.ts';
+import { listBelow, onlyList, type ListsBelow, type PageRequest } from '../runtime/reading.ts';
 import { ref, type Grant, type Operation, type Permission } from './authorizer.ts';
 import type { Caller } from './caller.ts';
 import { createChangePolicy, type PolicyChange } from './change.ts';
 import { iamDecider, invalid, type IamCommand } from './iam.ts';
 import type { CreateAccessBindingInput, CreateRoleInput } from './input.ts';
 import type { ExactBinding } from './rules.ts';
+import type { Policy } from './policy.ts';
 import { createTargets } from './targets.ts';
 import { accessBindingView, roleView, type AccessBindingView, type RoleView, type ServicePrincipalView } from './view.ts';
 
@@ -28,12 +29,16 @@ export interface AccessBindingPlace {
 export interface PolicyService {
   /** In creation order. */
   listRoles(caller: Caller, namespaceId: string, page?: PageRequest): Promise<readonly RoleView[]>;
+  /** {@link listRoles} of several Namespaces that are there, at the cost of one. */
+  listRolesBelow(caller: Caller, namespaceIds: readonly string[], page?: PageRequest): Promise<ListsBelow<RoleView>>;
   createRole(caller: Caller, namespaceId: string, input: CreateRoleInput): Promise<RoleView>;
   getRole(caller: Caller, place: RolePlace): Promise<RoleView>;
   /** @throws Refusal RESOURCE_CONFLICT while it is bound */
   deleteRole(caller: Caller, place: RolePlace): Promise<void>;
   /** In creation order; those of the whole Namespace are among them. */
   listAccessBindings(caller: Caller, namespaceId: string, page?: PageRequest): Promise<readonly AccessBindingView[]>;
+  /** {@link listAccessBindings} of several Namespaces that are there, at the cost of one. */
+  listAccessBindingsBelow(caller: Caller, namespaceIds: readonly string[], page?: PageRequest): Promise<ListsBelow<AccessBindingView>>;
   /** Takes `read` on exactly the target as well. @throws Refusal INVALID_REQUEST that names the member which cannot be bound */
   createAccessBinding(caller: Caller, namespaceId: string, input: CreateAccessBindingInput): Promise<AccessBindingView>;
   getAccessBinding(caller: Caller, place: AccessBindingPlace): Promise<AccessBindingView>;
@@ -46,11 +51,10 @@ const notFound = (what: string): Refusal => new Refusal('NOT_FOUND', `The ${what
 
 const operation = (verb: string, namespaceId: string): Operation => ({ action: `openclaw.iam.${verb}`, resource: ref.namespace(namespaceId) });
 
-/** The rows after the cursor; none after one that is not in the list. */
 const cut = <Row extends { readonly id: string }>(rows: readonly Row[], page: PageRequest | undefined): readonly Row[] => {
   if (page === undefined) return rows;
-  const last = page.after === null ? -1 : rows.findIndex(({ id }) => id === page.after);
-  return page.after !== null && last < 0 ? [] : rows.slice(last + 1, last + 1 + page.limit);
+  const first = page.from === null ? 0 : rows.findIndex(({ id }) => id === page.from);
+  return first < 0 ? [] : rows.slice(first, first + page.limit);
 };
 
 /** The resource a binding is about: its target, or the Namespace it holds in. */
@@ -79,6 +83,29 @@ export const createPolicyService = ({ core, installationId }: { readonly core: C
     return (await authorizer.current(caller.arrivedAt)).state;
   };
 
+  /** The views of each Namespace, for who may read its policy. */
+  const viewsBelow = <Member, View extends { readonly id: string; readonly namespaceId: string }>(verb: string, members: (policy: Policy) => Iterable<Member>, viewOf: (member: Member) => View | undefined) =>
+    (caller: Caller, namespaceIds: readonly string[], page?: PageRequest): Promise<ListsBelow<View>> =>
+      listBelow(
+        namespaceIds,
+        (namespaceId) => authorizer.require(caller, operation(verb, namespaceId), needed(namespaceId)),
+        async (admitted) => {
+          const { state } = await authorizer.current(caller.arrivedAt);
+          const views = [...members(state)].map(viewOf).filter((view) => view !== undefined);
+          const found = Map.groupBy(views, ({ namespaceId }) => namespaceId);
+          return admitted.map((namespaceId) => cut(found.get(namespaceId) ?? [], page));
+        },
+      );
+  const listRolesBelow = viewsBelow('roles.list', ({ roles }) => roles.values(), roleView);
+  const listAccessBindingsBelow = viewsBelow('access_bindings.list', ({ bindings }) => bindings.values(), accessBindingView);
+
+  /** The list of one Namespace. @throws Refusal NOT_FOUND once the caller may read it */
+  const listIn = async <View>(namespaceId: string, lists: ListsBelow<View>): Promise<readonly View[]> => {
+    const views = onlyList(lists);
+    await assertNamespace(namespaceId);
+    return views;
+  };
+
   const admit = async (caller: Caller, namespaceId: string, verb: string, more: readonly Permission[] = []): Promise<Pick<PolicyChange, 'caller' | 'operation' | 'permissions' | 'grant'>> => {
     const asked = { caller, operation: operation(verb, namespaceId), permissions: [...needed(namespaceId), ...more] };
     const grant: Grant = await authorizer.require(caller, asked.operation, asked.permissions);
@@ -102,11 +129,8 @@ export const createPolicyService = ({ core, installationId }: { readonly core: C
   };
 
   return {
-    listRoles: async (caller, namespaceId, page) => {
-      const { roles } = await read(caller, namespaceId, 'roles.list');
-      const views = roles.valueSeq().map(roleView).filter((view) => view?.namespaceId === namespaceId) as Iterable<RoleView>;
-      return cut([...views], page);
-    },
+    listRoles: async (caller, namespaceId, page) => listIn(namespaceId, await listRolesBelow(caller, [namespaceId], page)),
+    listRolesBelow,
 
     createRole: async (caller, namespaceId, { name, permissions }) => {
       const admitted = await admit(caller, namespaceId, 'roles.create');
@@ -129,11 +153,8 @@ export const createPolicyService = ({ core, installationId }: { readonly core: C
       await changePolicy({ ...admitted, ...decided(namespaceId, { type: 'DeleteRole', roleId, namespaceId }), about: { resource: ref.namespace(namespaceId), details } });
     },
 
-    listAccessBindings: async (caller, namespaceId, page) => {
-      const { bindings } = await read(caller, namespaceId, 'access_bindings.list');
-      const views = bindings.valueSeq().map(accessBindingView).filter((view) => view?.namespaceId === namespaceId) as Iterable<AccessBindingView>;
-      return cut([...views], page);
-    },
+    listAccessBindings: async (caller, namespaceId, page) => listIn(namespaceId, await listAccessBindingsBelow(caller, [namespaceId], page)),
+    listAccessBindingsBelow,
 
     createAccessBinding: async (caller, namespaceId, input) => {
       const { subjectKind, subjectId, roleId, resourceKind, resourceId } = input;

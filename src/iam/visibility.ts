@@ -1,5 +1,5 @@
 /** Which resources of a list a caller may see, so that pages are filtered before they are cut. (iam-auth-audit 2.5 and 8.4) */
-import type { Visibility } from '../runtime/reading.ts';
+import { nameIn, type Visibility, type VisibilityBelow } from '../runtime/reading.ts';
 import type { ResourceKind } from '../kernel/event.ts';
 import { isOutOfScope, type Authorizer } from './authorizer.ts';
 import type { Caller } from './caller.ts';
@@ -36,4 +36,22 @@ export const visibleTo = async (authorizer: Authorizer, caller: Caller, action: 
   if (isOutOfScope(state, caller)) return nothing;
   if (caller.keyNamespaceId !== undefined && caller.keyNamespaceId !== namespaceId) return nothing;
   return visible(state, caller.actor.principalId, action, kind, namespaceId);
+};
+
+/** The visible part of the lists below parents in these Namespaces. */
+export const visibleBelow = async (
+  authorizer: Authorizer,
+  caller: Caller,
+  action: Action,
+  kind: ResourceKind,
+  parents: readonly { readonly namespaceId: string; readonly id: string }[],
+): Promise<VisibilityBelow> => {
+  const namespaceIds = [...new Set(parents.map(({ namespaceId }) => namespaceId))];
+  const each = await Promise.all(namespaceIds.map((namespaceId) => visibleTo(authorizer, caller, action, kind, namespaceId)));
+  const whole = new Set(namespaceIds.filter((_, index) => each[index]!.only === undefined));
+  return {
+    parents: parents.map(({ namespaceId, id }) => ({ id, whole: whole.has(namespaceId) })),
+    only: namespaceIds.flatMap((namespaceId, index) => (each[index]!.only ?? []).map((id) => nameIn(namespaceId, id))),
+    except: namespaceIds.flatMap((namespaceId, index) => each[index]!.except.map((id) => nameIn(namespaceId, id))),
+  };
 };

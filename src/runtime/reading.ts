@@ -17,8 +17,42 @@ export interface Visibility {
   readonly except: readonly string[];
 }
 
-/** A page of a list in creation order, then id: at most `limit` rows after the row with this id. */
+/**
+ * Which rows below several parents their caller may see: everything below the whole ones, below the others what `only`
+ * names, less what `except` names. Both name a row as {@link nameIn}.
+ */
+export interface VisibilityBelow {
+  readonly parents: readonly { readonly id: string; readonly whole: boolean }[];
+  readonly only: readonly string[];
+  readonly except: readonly string[];
+}
+
+/** A resource of a Namespace, as lists over several Namespaces name it. */
+export const nameIn = (namespaceId: string, id: string): string => `${namespaceId}/${id}`;
+
+/** A page of a list in creation order, then id: at most `limit` rows from the row with this id on; none where the list has no such row. */
 export interface PageRequest {
-  readonly after: string | null;
+  readonly from: string | null;
   readonly limit: number;
 }
+
+/** The rows below each of several parents, in their order; where a parent's list is refused, why. */
+export type ListsBelow<Row> = readonly (readonly Row[] | Error)[];
+
+/** Judges every parent, and lists below those that pass, all at once. */
+export const listBelow = async <Parent, Row>(
+  parents: readonly Parent[],
+  judge: (parent: Parent) => Promise<unknown>,
+  list: (parents: readonly Parent[]) => Promise<ListsBelow<Row>>,
+): Promise<ListsBelow<Row>> => {
+  const refusals = await Promise.all(parents.map((parent) => judge(parent).then(() => undefined, (error: unknown) => error as Error)));
+  const admitted = parents.filter((_, index) => refusals[index] === undefined);
+  const lists = admitted.length === 0 ? [] : [...(await list(admitted))];
+  return refusals.map((refusal) => refusal ?? lists.shift()!);
+};
+
+/** The list below the one parent that was asked for. @throws what it was refused with */
+export const onlyList = <Row>([list]: ListsBelow<Row>): readonly Row[] => {
+  if (list instanceof Error) throw list;
+  return list!;
+};

@@ -160,19 +160,19 @@ describe('queries', () => {
     expect(errors?.map(({ path, extensions: { code } }) => [path, code])).toEqual([[['nodes', 1], 'NOT_FOUND']]);
   });
 
-  it('page through the revisions of several Agents, none after a cursor of no revision', async () => {
+  it('page through the revisions of several Agents; a cursor counts below its own Agent only', async () => {
     const { id } = await createAgent(world, namespace.namespaceId, configuration.configurationId, 'often deployed');
     const made: string[] = [];
     for (let count = 0; count < 3; count++) made.push((await deployAgent(world, id)).revisionId);
-    const document = parse('query ($ids: [ID!]!, $after: String) { nodes(ids: $ids) { ... on Agent { page: revisions(first: 2, after: $after) { nodes { revisionId } pageInfo { hasNextPage } } all: revisions { nodes { revisionId } } } } }') as TypedDocumentNode<{ nodes: readonly Record<'page' | 'all', { nodes: readonly { revisionId: string }[]; pageInfo?: { hasNextPage: boolean } }>[] }, { ids: string[]; after?: string }>;
+    const document = parse('query ($ids: [ID!]!, $after: String) { nodes(ids: $ids) { ... on Agent { page: revisions(first: 2, after: $after) { nodes { revisionId } pageInfo { hasNextPage } } all: revisions { nodes { revisionId } } } } }') as TypedDocumentNode<{ nodes: readonly Record<'page' | 'all', { nodes: readonly { revisionId: string }[]; pageInfo?: { hasNextPage: boolean } } | null>[] }, { ids: string[]; after?: string }>;
     const ask = async (after?: string) => (await world.send(document, { ids: [agent.id, id], ...(after !== undefined && { after }) })).data.nodes;
     const revisions = (...ids: string[]) => ids.map((revisionId) => ({ revisionId }));
     expect(await ask()).toEqual([
       { page: { nodes: revisions(revision.revisionId), pageInfo: { hasNextPage: false } }, all: { nodes: revisions(revision.revisionId) } },
       { page: { nodes: revisions(...made.slice(0, 2)), pageInfo: { hasNextPage: true } }, all: { nodes: revisions(...made) } },
     ]);
-    expect((await ask(made[1])).map(({ page }) => page.nodes)).toEqual([[], revisions(made[2]!)]);
-    expect((await ask(newId('rev'))).map(({ page }) => page.nodes)).toEqual([[], []]);
+    expect((await ask(made[1])).map(({ page }) => page?.nodes)).toEqual([undefined, revisions(made[2]!)]);
+    expect((await ask(newId('rev'))).map(({ page }) => page?.nodes)).toEqual([undefined, undefined]);
   });
 
   it('page through connections', async () => {

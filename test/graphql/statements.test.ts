@@ -1,19 +1,31 @@
-/** A page of Agents costs the same number of SQL statements whatever its size, authorization on, caches cold. (architecture section 7) */
-import { afterAll, beforeAll, expect, it } from 'vitest';
+/** A page costs the same number of SQL statements and of reads of the event store whatever its size, authorization on, caches cold. (architecture section 7) */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { answersOf, connections, queryOf, type ConnectionField } from './connections.ts';
 import { createAgent, createConfiguration, createNamespace, deployAgent } from './fixture.ts';
 import { AgentPageDocument } from './operations.generated.ts';
-import { createWorld, type World } from './world.ts';
+import { createWorld, type Answer, type World } from './world.ts';
 
 let world: World;
 let namespaceId: string;
+
+const agentCount = 50;
+const parents = 20;
 
 beforeAll(async () => {
   world = await createWorld();
   ({ namespaceId } = await createNamespace(world, 'main'));
   const { configurationId } = await createConfiguration(world, namespaceId);
-  const names = Array.from({ length: 50 }, (_, index) => `crab ${index}`);
-  const agents = await Promise.all(names.map((name) => createAgent(world, namespaceId, configurationId, name)));
+  const agents = await Promise.all(Array.from({ length: agentCount }, (_, index) => createAgent(world, namespaceId, configurationId, `crab ${index}`)));
   await Promise.all(agents.map(({ id }) => deployAgent(world, id)));
+  // Every second one stays empty: an empty list may cost no more than a full one.
+  await Promise.all(
+    Array.from({ length: parents }, async (_, index) => {
+      const { namespaceId: other } = await createNamespace(world, `other ${index}`);
+      if (index % 2 === 0) return;
+      const { configurationId: own } = await createConfiguration(world, other);
+      await createAgent(world, other, own, 'lobster');
+    }),
+  );
 });
 afterAll(() => world.close());
 
@@ -34,9 +46,57 @@ const statementsOf = async (first: number, key: string): Promise<number> => {
   return count;
 };
 
+const reads = (kinds: readonly string[], place: object = { namespaceId }) => kinds.map((resourceKind) => ({ action: 'read', resourceKind, ...place }));
+
 it('is equal for 1, 2 and 50 Agents', async () => {
-  const { key } = await world.addPrincipal(['namespace', 'agent', 'agent_revision', 'configuration'].map((resourceKind) => ({ action: 'read', resourceKind, namespaceId })));
-  const counts = [await statementsOf(1, key), await statementsOf(2, key), await statementsOf(50, key)];
+  const { key } = await world.addPrincipal(reads(['namespace', 'agent', 'agent_revision', 'configuration']));
+  const counts = [await statementsOf(1, key), await statementsOf(2, key), await statementsOf(agentCount, key)];
   expect(new Set(counts).size).toBe(1);
   expect(counts[0]).toBeLessThanOrEqual(9);
+});
+
+describe('a page of 2 and a page of 20 cost the same', () => {
+  const nested = connections.filter(({ parent }) => parent !== 'Query').map((connection): [string, ConnectionField] => [`${connection.parent}.${connection.field}`, connection]);
+
+  const costOf = async (connection: ConnectionField, count: number, key: string) => {
+    const edge = await world.openEdge();
+    edge.takeStatements();
+    edge.takeStoreReads();
+    const response = await fetch(edge.endpoint, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-api-key': key },
+      body: JSON.stringify({ query: queryOf(connection), variables: { parents: count, namespace: namespaceId, first: 5 } }),
+    });
+    const { data, errors } = (await response.json()) as Answer<unknown>;
+    const cost = { statements: edge.takeStatements(), storeReads: edge.takeStoreReads() };
+    await edge.close();
+    expect(errors).toBeUndefined();
+    const answers = answersOf(connection, data);
+    expect(answers).toHaveLength(count);
+    return { cost, shown: answers.flatMap((answer) => answer!.edges).length };
+  };
+
+  it('for connections there are', () => expect(nested.map(([name]) => name)).toEqual(expect.arrayContaining(['Namespace.agents', 'Namespace.roles', 'Namespace.accessBindings', 'Agent.revisions'])));
+
+  it.each(nested)('%s, to who sees everything', async (_, connection) => {
+    const [two, twenty] = [await costOf(connection, 2, world.adminKey), await costOf(connection, parents, world.adminKey)];
+    expect(twenty.cost).toEqual(two.cost);
+    expect(two.cost.statements).toBeLessThanOrEqual(7);
+  });
+
+  it.each(nested)('%s, to who sees a part', async (_, connection) => {
+    const { data } = await world.send(AgentPageDocument, { namespace: namespaceId, first: agentCount });
+    const agents = data.namespace!.agents!.nodes.slice(0, parents);
+    const { key } = await world.addPrincipal([
+      { action: 'administer', resourceKind: 'installation' },
+      ...reads(['namespace', 'audit'], {}),
+      ...agents.flatMap(({ agentId, revisions }, index) => [
+        ...reads(['agent'], { namespaceId, resourceId: agentId }),
+        ...(index % 2 === 0 ? reads(['agent_revision'], { namespaceId, resourceId: revisions!.nodes[0]!.revisionId }) : []),
+      ]),
+    ]);
+    const [two, twenty] = [await costOf(connection, 2, key), await costOf(connection, parents, key)];
+    expect(twenty.cost).toEqual(two.cost);
+    if (connection.field === 'revisions') expect([two.shown, twenty.shown]).toEqual([1, parents / 2]);
+  });
 });

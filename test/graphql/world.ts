@@ -9,6 +9,7 @@ import type pg from 'pg';
 import { createReads } from '../../projections/index.ts';
 import { iam, namespaces } from '../../src/aggregates.ts';
 import { createAuditLog } from '../../src/audit/audit-log.ts';
+import type { EventStore } from '../../src/event-store/event-store.ts';
 import { createPostgresEventStore } from '../../src/event-store/postgres.ts';
 import { createGraphqlHandler } from '../../src/http/graphql.ts';
 import { createAuthenticate } from '../../src/iam/authenticate.ts';
@@ -61,6 +62,13 @@ const counted = (pool: pg.Pool) => {
   return { pool: counting, take: () => [count, (count = 0)][0] };
 };
 
+/** Counts the reads that a store is asked for, until asked. */
+const readsCounted = (store: EventStore) => {
+  let count = 0;
+  const counting = (name: 'readStream' | 'readStreams' | 'readAll' | 'readAt') => ({ [name]: (...args: never[]) => (count++, (store[name] as (...args: never[]) => unknown)(...args)) });
+  return { store: { ...store, ...counting('readStream'), ...counting('readStreams'), ...counting('readAll'), ...counting('readAt') }, take: () => [count, (count = 0)][0] };
+};
+
 export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'development' | 'production' } = {}) => {
   const database = await createDatabase();
   const { url } = database;
@@ -74,7 +82,7 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
   /** A whole API process, its caches cold. */
   const openEdge = async () => {
     const { pool, take } = counted(database.pool);
-    const edgeStore = createPostgresEventStore({ pool, url });
+    const { store: edgeStore, take: takeStoreReads } = readsCounted(createPostgresEventStore({ pool, url }));
     const streams = createStreams({ store: edgeStore, clock, prefix });
     const audit = createAuditLog(streams);
     const authorizer = createAuthorizer({ streams, audit, denialLimit: { take: () => {} } });
@@ -121,6 +129,7 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
       services,
       metrics,
       takeStatements: take,
+      takeStoreReads,
       /** Whether anything is watched for subscriptions. */
       isWatching: () => watches > 0,
       /** What is held for subscriptions and connections. */
@@ -244,6 +253,8 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
     adminKey: key.text,
     addPrincipal,
     addPerson,
+    /** Nobody may do this any more, not even an administrator. */
+    restrict: (restriction: GrantSpec) => streams.execute(iam, '', { type: 'CreateRestriction', restriction: { restrictionId: newId('rst'), ...restriction } }, context),
     send,
     /** Actions that were denied to a request, in order. */
     denialsOf: async (requestId: string) => {

@@ -7,6 +7,7 @@ import { rebuild } from '../../src/runtime/consumer-rebuild.ts';
 import { openClient } from '../../src/postgres/pool.ts';
 import { lockNumber } from '../../src/runtime/consumer-checkpoint.ts';
 import { tableOf } from '../../src/runtime/projection.ts';
+import type { VisibilityBelow } from '../../src/runtime/reading.ts';
 import { productConsumers, startConsumers, until, untilPassed, type TestConsumers } from '../support/consumers.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { everyEventTypes, writeEveryEvent } from '../support/every-event.ts';
@@ -70,10 +71,13 @@ it('takes the lock even where another session stands in line behind the leader',
 it('answers from the rows', async () => {
   const reads = createReads(database.pool);
   const all = { only: undefined, except: [] };
+  const of = (...ids: readonly string[]): VisibilityBelow => ({ parents: ids.map((id) => ({ id, whole: true })), only: [], except: [] });
+  const inAll = of('ns_1');
+  const inPart = { ...inAll, parents: [{ id: 'ns_1', whole: false }] };
   expect((await reads.installation.find()).rows).toMatchObject([{ id: 'ins_1', name: 'Main', defaultNamespaceId: 'ns_1' }]);
   expect((await reads.namespaces.list(all)).rows.map(({ id, status }) => [id, status])).toEqual([['ns_1', 'ready'], ['ns_2', 'deleting']]);
   expect((await reads.configurations.byIds(['cfg_1', 'cfg_2', 'cfg_3'])).rows).toMatchObject([{ id: 'cfg_1', generation: 2, settings: { values: { z: 2 } } }]);
-  const agents = await reads.agents.list('ns_1', all);
+  const agents = await reads.agents.listBelow(inAll);
   expect(agents.rows).toMatchObject([
     {
       id: 'agt_1',
@@ -92,16 +96,16 @@ it('answers from the rows', async () => {
     },
     { id: 'agt_2', status: 'deleting', desiredRuntimeState: 'stopped', activeRevisionId: null },
   ]);
-  expect((await reads.agents.list('ns_1', { only: undefined, except: ['agt_1'] })).rows.map(({ id }) => id)).toEqual(['agt_2']);
-  expect((await reads.agents.list('ns_1', { only: ['agt_1'], except: [] })).rows.map(({ id }) => id)).toEqual(['agt_1']);
-  expect((await reads.agents.list('ns_1', { only: [], except: [] })).rows).toEqual([]);
-  expect((await reads.agents.list('ns_1', all, { after: 'agt_1', limit: 5 })).rows.map(({ id }) => id)).toEqual(['agt_2']);
-  expect((await reads.agents.list('ns_1', all, { after: null, limit: 1 })).rows.map(({ id }) => id)).toEqual(['agt_1']);
+  expect((await reads.agents.listBelow({ ...inAll, except: ['ns_1/agt_1'] })).rows.map(({ id }) => id)).toEqual(['agt_2']);
+  expect((await reads.agents.listBelow({ ...inPart, only: ['ns_1/agt_1', 'ns_2/agt_2'] })).rows.map(({ id }) => id)).toEqual(['agt_1']);
+  expect((await reads.agents.listBelow(inPart)).rows).toEqual([]);
+  expect((await reads.agents.listBelow(inAll, { from: 'agt_1', limit: 5 })).rows.map(({ id }) => id)).toEqual(['agt_1', 'agt_2']);
+  expect((await reads.agents.listBelow(inAll, { from: null, limit: 1 })).rows.map(({ id }) => id)).toEqual(['agt_1']);
   expect((await reads.revisions.byIds(['rev_1', 'rev_6', 'rev_9'])).rows.map(({ id, revision }) => [id, revision])).toEqual([['rev_1', 1]]);
-  expect((await reads.revisions.listByAgents(['agt_1'], all, { after: 'rev_2', limit: 2 })).rows.map(({ id }) => id)).toEqual(['rev_3', 'rev_4']);
-  expect((await reads.revisions.listByAgents(['agt_1', 'agt_2', 'agt_3'], all, { after: null, limit: 1 })).rows.map(({ id }) => id)).toEqual(['rev_1']);
-  expect((await reads.revisions.listByAgents(['agt_1', 'agt_2'], all, { after: 'rev_none', limit: 2 })).rows).toEqual([]);
-  expect((await reads.revisions.listByAgents(['agt_1', 'agt_2', 'agt_3'], all)).rows.map(({ id }) => id)).toEqual(['rev_1', 'rev_2', 'rev_3', 'rev_4', 'rev_5']);
+  expect((await reads.revisions.listBelow(of('agt_1'), { from: 'rev_2', limit: 3 })).rows.map(({ id }) => id)).toEqual(['rev_2', 'rev_3', 'rev_4']);
+  expect((await reads.revisions.listBelow(of('agt_1', 'agt_2', 'agt_3'), { from: null, limit: 1 })).rows.map(({ id }) => id)).toEqual(['rev_1']);
+  expect((await reads.revisions.listBelow(of('agt_1', 'agt_2'), { from: 'rev_none', limit: 2 })).rows).toEqual([]);
+  expect((await reads.revisions.listBelow(of('agt_1', 'agt_2', 'agt_3'))).rows.map(({ id }) => id)).toEqual(['rev_1', 'rev_2', 'rev_3', 'rev_4', 'rev_5']);
   const deployments = await reads.deployments.byIds(['rev_1', 'rev_2', 'rev_3', 'rev_4', 'rev_5', 'rev_6']);
   expect(deployments.rows.map(({ record: { result, lastAttempt }, work }) => [result, lastAttempt?.code, work?.state])).toEqual([
     [{ code: 'REVISION_ACTIVATED', data: null, warnings: [{ code: 'PLUGIN_AUTH_REQUIRED', pluginId: 'github' }] }, 'REVISION_INCOMPLETE', 'succeeded'],
@@ -111,11 +115,11 @@ it('answers from the rows', async () => {
     [null, 'LEASE_EXPIRED', 'queued'],
   ]);
   expect((await reads.deployments.latestOfAgents(['agt_1', 'agt_2'])).rows.map(({ record }) => record.revisionId)).toEqual(['rev_5']);
-  const { rows: history } = await reads.history.list({ agentId: 'agt_3' }, { after: null, limit: 100 });
+  const { rows: history } = await reads.history.list({ agentId: 'agt_3' }, { from: null, limit: 100 });
   expect(history.map(({ type }) => type)).toEqual(['AgentCreated', 'AgentRevisionSnapshotted', 'AgentRevisionAdmitted', 'AgentDeletionRequested', 'AgentTeardownFinished', 'AgentRemoved']);
   expect(history[0]).toMatchObject({ stream: 'agent-agt_3', revision: 0, schema: 1, namespaceId: 'ns_1', actor: { principalId: 'prn_author' }, data: { name: 'gone' } });
-  expect((await reads.history.list({ stream: 'audit-w1', types: ['CommandFailed'] }, { after: null, limit: 9 })).rows).toHaveLength(1);
-  expect((await reads.history.list({ stream: 'agent-agt_3' }, { after: history[0]!.id, limit: 1 })).rows.map(({ type }) => type)).toEqual(['AgentRevisionAdmitted']);
+  expect((await reads.history.list({ stream: 'audit-w1', types: ['CommandFailed'] }, { from: null, limit: 9 })).rows).toHaveLength(1);
+  expect((await reads.history.list({ stream: 'agent-agt_3' }, { from: history[0]!.id, limit: 2 })).rows.map(({ type }) => type)).toEqual(['AgentCreated', 'AgentRevisionAdmitted']);
   expect((await reads.history.byIds([history[1]!.id])).rows).toEqual([history[1]]);
   expect(agents.fresh).toBe(true);
 });

@@ -24,7 +24,7 @@ it('the next build reads what this one has marked, and the streams around it are
   const database = await createDatabase();
   const { history, namespaces } = createReads(database.pool);
   const write = writeHistory(store);
-  const page = { after: null, limit: 100 };
+  const page = { from: null, limit: 100 };
   const seen = async () => (await history.list({}, page)).rows.map(({ stream, revision, unreadable, data }) => [stream, revision, unreadable, data]);
 
   await write.append('namespace-ns_1', { type: 'NamespaceCreated', data: { namespaceId: 'ns_1', name: 'one' } });
