@@ -2,7 +2,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Pool } from 'pg';
 import { createReads, productEvents } from '../projections/index.ts';
-import { agents } from './aggregates.ts';
 import { approvedHarnesses } from './agent/harness.ts';
 import { createAuditLog } from './audit/audit-log.ts';
 import type { ComputeDriver } from './compute/driver.ts';
@@ -31,7 +30,7 @@ import type { Core } from './core.ts';
 import { createHistoryGate } from './runtime/history-gate.ts';
 import { listen } from './runtime/notifications.ts';
 import { createReadYourWrite } from './runtime/read-your-write.ts';
-import { createStreams, type Streams } from './runtime/streams.ts';
+import { createStreams } from './runtime/streams.ts';
 import { claimChannel, createWorkQueue, workChannel } from './runtime/work-queue.ts';
 import { startWorker, type Worker } from './runtime/worker.ts';
 import { startHeartbeat } from './telemetry/heartbeat.ts';
@@ -109,11 +108,6 @@ interface WorkerParts {
   readonly seams: Seams;
 }
 
-const eraseAgentRows = (streams: Streams, pool: Pool) => async (agentId: string): Promise<void> => {
-  const { state } = await streams.load(agents, agentId);
-  if (state.phase === 'present') await createKeyRows(pool).eraseOfPrincipal(state.servicePrincipalId);
-};
-
 const runWorker = async ({ config, log, pool, core, driver, wakeOnWork, signal, seams }: WorkerParts): Promise<Worker> => {
   const { streams, authorizer } = core;
   const queue = createWorkQueue(pool, config.worker);
@@ -122,7 +116,7 @@ const runWorker = async ({ config, log, pool, core, driver, wakeOnWork, signal, 
     driver,
     policy: { current: () => authorizer.current() },
     approvesHarness: ({ id, version }) => Object.hasOwn(approvedHarnesses, id) && approvedHarnesses[id as keyof typeof approvedHarnesses] === version,
-    eraseAgentRows: eraseAgentRows(streams, pool),
+    erasePrincipalRows: createKeyRows(pool).eraseOfPrincipal,
     settings: config.worker,
     log,
     random: Math.random,

@@ -35,7 +35,9 @@ export type IamCommand =
       readonly revisionIds: readonly string[];
     }
   | { readonly type: 'RemoveAgentRestrictions'; readonly agentId: string; readonly namespaceId: string; readonly revisionIds: readonly string[] }
-  | { readonly type: 'RemoveResourcePolicy'; readonly resourceKind: string; readonly resourceId: string; readonly namespaceId: string };
+  | { readonly type: 'RemoveResourcePolicy'; readonly resourceKind: string; readonly resourceId: string; readonly namespaceId: string }
+  /** Of a Namespace that policy has forgotten: these of its service principals, with their keys. */
+  | { readonly type: 'RemoveServicePrincipals'; readonly namespaceId: string; readonly servicePrincipalIds: readonly string[] };
 
 /** Refuses one member of what was asked for. */
 export const invalid = (path: string, message: string): Refusal => new Refusal('INVALID_REQUEST', message, { details: [{ path, code: 'INVALID_VALUE' }] });
@@ -43,15 +45,24 @@ const notFound = (what: string): Refusal => new Refusal('NOT_FOUND', `The ${what
 
 const conflict = (message: string): Refusal => new Refusal('RESOURCE_CONFLICT', message);
 
+const gone = (): Refusal => invalid('/namespaceId', 'The Namespace is gone');
+
 /** Creates what is new, keeps every rule, and has its place among what is not gone. */
 const decideCreation = (policy: Policy, exists: boolean, namespaceId: string | undefined, breach: Breach | undefined, created: IamEvent): Decision<IamEvent> => {
   if (exists) return conflict('The id is in use');
   if (breach !== undefined) return invalid(breach.path, breach.message);
-  if (namespaceId !== undefined && policy.removed.has(namespaceId)) return invalid('/namespaceId', 'The Namespace is gone');
+  if (namespaceId !== undefined && policy.removed.has(namespaceId)) return gone();
   return [created];
 };
 
 const unbind = ({ bindingId, namespaceId }: AccessBinding): IamEvent => ({ type: 'AccessBindingDeleted', data: { bindingId, ...(namespaceId !== undefined && { namespaceId }) } });
+
+/** Its bindings and keys end with it. */
+const removePrincipal = (policy: Policy, servicePrincipalId: string): readonly IamEvent[] => [
+  ...bindingsOf(policy, servicePrincipalId).map(unbind),
+  ...[...policy.keys.values()].filter((key) => key.servicePrincipalId === servicePrincipalId).map(({ keyId }): IamEvent => ({ type: 'ServiceKeyRevoked', data: { keyId, servicePrincipalId } })),
+  { type: 'ServicePrincipalRemoved', data: { servicePrincipalId } },
+];
 
 const isUnder = (found: { readonly namespaceId?: string }, namespaceId: string | undefined): boolean => namespaceId === undefined || found.namespaceId === namespaceId;
 
@@ -81,13 +92,13 @@ const decide = (policy: Policy, command: IamCommand): Decision<IamEvent> => {
       const { type: _, ...data } = command;
       const known = policy.identities.has(data.servicePrincipalId) || (data.agentId !== undefined && policy.principalOfAgent.has(data.agentId));
       if (known) return [];
+      if (data.namespaceId !== undefined && policy.removed.has(data.namespaceId)) return gone();
       if (data.agentId !== undefined && data.namespaceId === undefined) return invalid('/namespaceId', 'The principal of an Agent belongs to a Namespace');
       return [{ type: 'ServicePrincipalCreated', data }];
     }
     case 'RemoveServicePrincipalOfAgent': {
       const servicePrincipalId = policy.principalOfAgent.get(command.agentId);
-      if (servicePrincipalId === undefined) return [];
-      return [...bindingsOf(policy, servicePrincipalId).map(unbind), { type: 'ServicePrincipalRemoved', data: { servicePrincipalId } }];
+      return servicePrincipalId === undefined ? [] : removePrincipal(policy, servicePrincipalId);
     }
     case 'CreateRole': {
       const { role } = command;
@@ -149,6 +160,7 @@ const decide = (policy: Policy, command: IamCommand): Decision<IamEvent> => {
       const owner = policy.identities.get(command.key.servicePrincipalId);
       if (owner?.kind !== 'service_principal' || owner.agentId !== undefined) return invalid('/servicePrincipalId', 'No key can be issued for this principal');
       if (owner.namespaceId !== command.key.namespaceId) return invalid('/namespaceId', 'A key has the scope of its principal');
+      if (owner.namespaceId !== undefined && policy.removed.has(owner.namespaceId)) return gone();
       return [{ type: 'ServiceKeyIssued', data: command.key }];
     }
     case 'RevokeServiceKey': {
@@ -183,6 +195,11 @@ const decide = (policy: Policy, command: IamCommand): Decision<IamEvent> => {
         restrictionIds: policy.restrictions.valueSeq().filter(isHere).map(({ restrictionId }) => restrictionId).toArray(),
       };
       return [{ type: 'ResourcePolicyRemoved', data }];
+    }
+    case 'RemoveServicePrincipals': {
+      const { namespaceId, servicePrincipalIds } = command;
+      const isOfNamespace = (id: string) => policy.identities.get(id)?.namespaceId === namespaceId;
+      return policy.removed.has(namespaceId) ? servicePrincipalIds.filter(isOfNamespace).flatMap((id) => removePrincipal(policy, id)) : [];
     }
   }
 };

@@ -73,7 +73,7 @@ const servicePrincipalCreated = defineEvent('ServicePrincipalCreated', {
   skeleton: servicePrincipalShape,
   view: ['servicePrincipalId', 'namespaceId', 'agentId'],
 });
-/** The Agent it was made for never came to be. */
+/** The Agent it was made for never came to be, or its Namespace is gone. */
 const servicePrincipalRemoved = defineEvent('ServicePrincipalRemoved', {
   skeleton: Type.Object({ servicePrincipalId: id }),
   view: ['servicePrincipalId'],

@@ -316,3 +316,7 @@ export const restrictionsNaming = (policy: Policy, resourceIds: readonly string[
     .map(({ restrictionId }) => restrictionId)
     .toArray();
 };
+
+/** The service principals of a Namespace. */
+export const principalsIn = (policy: Policy, namespaceId: string): readonly string[] =>
+  [...policy.identities.values()].filter((identity) => identity.namespaceId === namespaceId).map(({ id }) => id);

@@ -37,7 +37,7 @@ const remove = async (pass: AgentPass, agent: PresentAgent): Promise<void> => {
   const revisionIds = agent.revisions.map(({ revisionId }) => revisionId);
   await pass.appendTo(iam, '', { type: 'RemoveAgentBindings', agentId, namespaceId, servicePrincipalId, revisionIds }, step('AGENT_BINDINGS_REMOVED'));
   await pass.point('deletion:unbound');
-  await pass.deps.eraseAgentRows(agentId);
+  await pass.deps.erasePrincipalRows(servicePrincipalId);
   await pass.point('deletion:rows-erased');
   await pass.appendTo(agents, agentId, { type: 'RemoveAgent' }, { action: 'openclaw.agents.lifecycle.delete', ...step('AGENT_DELETED') });
   await pass.point('deletion:removed');

@@ -1,6 +1,7 @@
 /** The passes over one Namespace: its place on Compute is made, and at the end taken away. */
 import { iam } from '../aggregates.ts';
 import type { NamespaceObservation } from '../compute/driver.ts';
+import { principalsIn } from '../iam/policy.ts';
 import type { NamespaceCommand, NamespaceState } from '../namespace/namespace.ts';
 import type { Finished } from '../runtime/worker.ts';
 import { currentPolicy, requireActor } from './authorization.ts';
@@ -26,6 +27,20 @@ export const runNamespaceReady = async (pass: NamespacePass, state: NamespaceSta
   return finished('NAMESPACE_READY');
 };
 
+/** Ended by one append, which has a limit. */
+const principalsAtOnce = 100;
+
+/** Nothing can be bound to them or issued for them any more; their rows go while policy still names them. */
+const removePrincipals = async (pass: NamespacePass, namespaceId: string): Promise<void> => {
+  const ids = principalsIn(await currentPolicy(pass), namespaceId);
+  for (let from = 0; from < ids.length; from += principalsAtOnce) {
+    const servicePrincipalIds = ids.slice(from, from + principalsAtOnce);
+    for (const id of servicePrincipalIds) await pass.deps.erasePrincipalRows(id);
+    await pass.point('namespace-deletion:rows-erased');
+    await pass.appendTo(iam, '', { type: 'RemoveServicePrincipals', namespaceId, servicePrincipalIds }, { outcome: 'success', reasonCode: 'NAMESPACE_PRINCIPALS_REMOVED' });
+  }
+};
+
 /** Once policy has forgotten the Namespace its initiator may be unable to ask again, and needs not. (failure scenario 8) */
 export const runNamespaceDeletion = async (
   pass: NamespacePass,
@@ -41,6 +56,8 @@ export const runNamespaceDeletion = async (
     await pass.appendTo(iam, '', command, { outcome: 'success', reasonCode: 'NAMESPACE_POLICY_REMOVED' });
     await pass.point('namespace-deletion:unbound');
   }
+  await removePrincipals(pass, namespaceId);
+  await pass.point('namespace-deletion:ended');
   await pass.append(
     { type: 'RemoveNamespace', namespaceId, claim: pass.work },
     { action: 'openclaw.namespaces.lifecycle.delete', outcome: 'success', reasonCode: 'NAMESPACE_DELETED' },

@@ -29,8 +29,8 @@ export interface ReconcileDependencies {
   readonly policy: PolicySource;
   /** Whether this build still runs the harness a revision was admitted with. */
   readonly approvesHarness: (harness: HarnessDescriptor) => boolean;
-  /** Erases the private rows of an Agent whose teardown is finished; repeatable. */
-  readonly eraseAgentRows: (agentId: string) => Promise<void>;
+  /** Erases the private rows of a service principal that goes with its Agent or its Namespace; repeatable. */
+  readonly erasePrincipalRows: (servicePrincipalId: string) => Promise<void>;
   readonly settings: ReconcileSettings;
   readonly log: ReconcileLog;
   /** Uniform in [0, 1), for the jitter of backoffs. */

@@ -253,6 +253,8 @@ const command: fc.Arbitrary<IamCommand> = fc.oneof(
     { type: 'RemoveAgentBindings', agentId: 'agt_1', namespaceId: 'ns_1', servicePrincipalId: 'spn_1', revisionIds: ['rev_1'] },
     { type: 'RemoveResourcePolicy', resourceKind: 'configuration', resourceId: 'a', namespaceId: 'ns_1' },
     { type: 'RemoveResourcePolicy', resourceKind: 'namespace', resourceId: 'ns_1', namespaceId: 'ns_1' },
+    { type: 'RemoveServicePrincipals', namespaceId: 'ns_1', servicePrincipalIds: ['spn_1'] },
+    { type: 'IssueServiceKey', key: { keyId: 'key_1', servicePrincipalId: 'spn_1', namespaceId: 'ns_1', name: 'k', expiresAt: '' } },
     { type: 'DeleteAccessBinding', bindingId: 'bnd_0' },
     { type: 'DeleteRestriction', restrictionId: 'rst_0' },
   ),

@@ -165,6 +165,21 @@ describe('policy commands', () => {
     given(...history, gone).when({ type: 'CreateGroup', group: { groupId: 'grp_2', name: 'late', namespaceId: 'ns_1' } }).refused('INVALID_REQUEST', /gone/);
   });
 
+  it('end the service principals and keys of a Namespace that is gone, once, and make none in it', () => {
+    const key = { keyId: 'key_1', servicePrincipalId: 'spn_1', namespaceId: 'ns_1', name: 'k', expiresAt: '' };
+    const issued: IamEvent = { type: 'ServiceKeyIssued', data: key };
+    const gone: IamEvent = { type: 'ResourcePolicyRemoved', data: { resourceKind: 'namespace', resourceId: 'ns_1', namespaceId: 'ns_1', bindingIds: [], roleIds: [] } };
+    const end = { type: 'RemoveServicePrincipals', namespaceId: 'ns_1', servicePrincipalIds: ['spn_1', 'spn_2', 'prn_1', 'spn_gone'] } as const;
+    const elsewhere: IamEvent = { type: 'ServicePrincipalCreated', data: { servicePrincipalId: 'spn_2', namespaceId: 'ns_2' } };
+    const history = [person, machine('ns_1'), elsewhere, issued, gone];
+    const ended: readonly IamEvent[] = [{ type: 'ServiceKeyRevoked', data: { keyId: 'key_1', servicePrincipalId: 'spn_1' } }, { type: 'ServicePrincipalRemoved', data: { servicePrincipalId: 'spn_1' } }];
+    given(machine('ns_1'), issued).when(end).then();
+    given(...history).when(end).then(...ended);
+    given(...history, ...ended).when(end).then();
+    given(...history).when({ type: 'IssueServiceKey', key: { ...key, keyId: 'key_2' } }).refused('INVALID_REQUEST', /Namespace is gone/);
+    given(...history).when({ type: 'CreateServicePrincipal', servicePrincipalId: 'spn_3', namespaceId: 'ns_1' }).refused('INVALID_REQUEST', /Namespace is gone/);
+  });
+
   it('unbind the principal of an Agent that never came to be', () => {
     const orphan = machine('ns_1', 'agt_1');
     given(orphan, role, bound({ subjectId: 'spn_1', namespaceId: 'ns_1' }))

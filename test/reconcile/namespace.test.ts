@@ -82,6 +82,33 @@ describe('a Namespace that is to be deleted', () => {
     expect(await world.untilFinished(key)).toMatchObject({ code: 'NAMESPACE_DELETED' });
   });
 
+  it('takes its service principals and their keys along, also when the process dies half way', async () => {
+    const { namespaceId } = world;
+    const [mine, other] = [newId('spn'), newId('spn')];
+    const keyOf = (servicePrincipalId: string, place: object) => ({ keyId: newId('key'), servicePrincipalId, name: 'k', expiresAt: '2030-01-01T00:00:00.000Z', ...place });
+    const many = Array.from({ length: 150 }, () => newId('spn'));
+    await world.happened(iam, '', [
+      ...[mine, ...many].map((servicePrincipalId) => ({ type: 'ServicePrincipalCreated', data: { servicePrincipalId, namespaceId } }) as const),
+      { type: 'ServiceKeyIssued', data: keyOf(mine, { namespaceId }) },
+      { type: 'ServicePrincipalCreated', data: { servicePrincipalId: other } },
+      { type: 'ServiceKeyIssued', data: keyOf(other, {}) },
+    ]);
+    const erased: string[] = [];
+    const erasePrincipalRows = async (id: string) => void erased.push(id);
+    const key = await remove();
+    world.startWorker({ ...world.dying('namespace-deletion:rows-erased'), deps: { erasePrincipalRows } });
+    await until('the first rows erased', () => Promise.resolve(erased.length), (count) => count === 100);
+    await world.expireClaims();
+    world.startWorker({ deps: { erasePrincipalRows } });
+    expect(await world.untilFinished(key)).toMatchObject({ code: 'NAMESPACE_DELETED' });
+    const { identities, keys, breaches } = (await world.streams.load(iam, '')).state;
+    expect([...identities.values()].filter((identity) => identity.namespaceId === namespaceId)).toEqual([]);
+    expect([...keys.values()].map(({ servicePrincipalId }) => servicePrincipalId)).toContain(other);
+    expect([...keys.values()].map(({ servicePrincipalId }) => servicePrincipalId)).not.toContain(mine);
+    expect(new Set(erased)).toEqual(new Set([mine, ...many]));
+    expect(breaches.isEmpty()).toBe(true);
+  });
+
   it('stays deleting when its actor may not delete it any more', async () => {
     const key = await remove();
     await world.happened(iam, '', [{ type: 'AccessBindingDeleted', data: { bindingId: world.bindingId } }]);

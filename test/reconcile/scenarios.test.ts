@@ -137,7 +137,7 @@ describe('scenario 8: a deletion', () => {
   it('never fails once its teardown is finished', async () => {
     const key = await world.remove(agent);
     let failures = 5;
-    world.startWorker({ deps: { eraseAgentRows: () => (failures-- > 0 ? Promise.reject(new Error('no')) : Promise.resolve()) } });
+    world.startWorker({ deps: { erasePrincipalRows: () => (failures-- > 0 ? Promise.reject(new Error('no')) : Promise.resolve()) } });
     await world.untilRow(key, 'gone', (row) => row === undefined);
     expect(count('AgentTeardownFailed')).toBe(0);
   });
@@ -149,7 +149,7 @@ describe('scenario 8: a deletion', () => {
       if (failures-- <= 0) return Promise.resolve();
       return world.deploy(agent).then(() => Promise.reject(new Error('no')));
     };
-    world.startWorker({ deps: { eraseAgentRows: erase } });
+    world.startWorker({ deps: { erasePrincipalRows: erase } });
     await world.untilRow(key, 'gone', (row) => row === undefined);
     expect(count('AgentRemoved')).toBe(1);
   });
@@ -158,7 +158,7 @@ describe('scenario 8: a deletion', () => {
     const key = await world.remove(agent);
     let [teardowns, removals] = [2, 1];
     world.driver.before = (verb) => (verb === 'deleteAgent' && teardowns-- > 0 ? Promise.reject(new Error('no')) : undefined);
-    world.startWorker({ deps: { eraseAgentRows: () => (removals-- > 0 ? Promise.reject(new Error('no')) : Promise.resolve()) } });
+    world.startWorker({ deps: { erasePrincipalRows: () => (removals-- > 0 ? Promise.reject(new Error('no')) : Promise.resolve()) } });
     await world.untilRow(key, 'gone', (row) => row === undefined);
     expect((await world.streams.load(agents, agent.agentId)).state).toMatchObject({ phase: 'removed' });
   });

@@ -183,7 +183,7 @@ export const createWorld = async ({ pool }: TestDatabase) => {
       driver,
       policy: { current: () => own.load(iam, '') },
       approvesHarness: () => true,
-      eraseAgentRows: async () => {},
+      erasePrincipalRows: async () => {},
       settings: { ...settings, ...changed },
       log: workLog,
       random: () => 0,
