@@ -112,17 +112,19 @@ export const readConfig = (env: Environment): Config => {
 
   const mode = oneOf('EXUVIA_MODE', 'development', ['development', 'production']);
   const port = integer('PORT', 4000, 0, 65_535);
-  const baseUrl = valid('OCC_AUTH_BASE_URL', 'an origin such as https://exuvia.example', isOrigin);
-  const trusted = listOf('EXUVIA_TRUSTED_ORIGINS', 'origins such as https://console.example', isOrigin);
+  const named = valid('OCC_AUTH_BASE_URL', 'an origin such as https://exuvia.example', isOrigin);
+  const baseUrl = named === undefined ? undefined : origin(named);
+  const trusted = listOf('EXUVIA_TRUSTED_ORIGINS', 'origins such as https://console.example', isOrigin).map(origin);
   const local = mode === 'development' ? [`http://localhost:${port}`, `http://127.0.0.1:${port}`] : [];
 
-  const trustedOrigins = [...[...(baseUrl === undefined ? [] : [baseUrl]), ...trusted].map(origin), ...local];
+  const trustedOrigins = [...(baseUrl === undefined ? [] : [baseUrl]), ...trusted, ...local];
+  const [domain, cookieDomain] = [text('OCC_AGENT_NATIVE_ADMIN_DOMAIN'), text('OCC_AUTH_COOKIE_DOMAIN')];
   const nativeAdmin =
     oneOf('OCC_AGENT_NATIVE_ADMIN_ENABLED', 'false', ['true', 'false']) === 'false'
       ? undefined
       : nativeAdminSettings({
-          domain: text('OCC_AGENT_NATIVE_ADMIN_DOMAIN'),
-          cookieDomain: text('OCC_AUTH_COOKIE_DOMAIN'),
+          domain,
+          cookieDomain,
           consoleOrigin: baseUrl,
           trustedOrigins,
           isProduction: mode === 'production',

@@ -21,6 +21,10 @@ const malformed: Readonly<Record<string, readonly string[]>> = {
   EXUVIA_LOG_LEVEL: ['loud', 'INFO', '30'],
   EXUVIA_TRUSTED_PROXIES: ['gateway', '10.0.0.0/99', '10.0.0.0/', '10.0.0.0/8/16', '10.0.0.0/ 8', '10.0.0.0/-1', '/8', '::1/129', '10.0.0.256', '10.0.0.1,', 'http://10.0.0.1'],
   EXUVIA_TRUSTED_ORIGINS: [...noOrigin, 'https://exuvia.example,', 'https://exuvia.example https://console.example'],
+  /** What they hold is looked at when the native admin UI is enabled: test/native-admin/settings.test.ts. */
+  OCC_AGENT_NATIVE_ADMIN_DOMAIN: [],
+  OCC_AUTH_COOKIE_DOMAIN: [],
+  OCC_AGENT_NATIVE_ADMIN_ENABLED: ['yes', 'TRUE', '1'],
   OCC_AUTH_BASE_URL: [...noOrigin, 'https://exuvia.example,https://console.example'],
   OCC_BOOTSTRAP_ADMIN_EMAIL: ['admin', '@exuvia.local', 'admin@', 'admin@exuvia@local', 'the admin@exuvia.local', 'admin@exuvia.local, root@exuvia.local', `${'a'.repeat(320)}@b`],
   OCC_COMPUTE: ['kubernetes', 'Process'],
@@ -38,9 +42,10 @@ it('what a setting takes is what the process gets, with the white space around i
   const env = { HOST: '::1', EXUVIA_MODE: 'production', EXUVIA_ROLES: 'api, worker', EXUVIA_DATA_DIR: ' here ', EXUVIA_LOG_LEVEL: 'warn', EXUVIA_TRUSTED_PROXIES: '10.0.0.0/8,::1, 127.0.0.1', OCC_COMPUTE: 'process' };
   const origins = { OCC_AUTH_BASE_URL: 'https://exuvia.example/', EXUVIA_TRUSTED_ORIGINS: 'http://localhost:8080, https://console.example' };
   const stores = { OCC_DATABASE_URL: 'postgres://me:a%23b@one,two:5432/db', OCC_EVENTSTORE_URL: 'esdb+discover://admin:changeit@one:2113,two.example:2113?tls=true&tlsCAFile=/ca.pem', OCC_BOOTSTRAP_ADMIN_EMAIL: 'Root@exuvia.local' };
+  const nativeAdmin = { OCC_AGENT_NATIVE_ADMIN_ENABLED: 'true', OCC_AGENT_NATIVE_ADMIN_DOMAIN: 'agents.exuvia.example', OCC_AUTH_COOKIE_DOMAIN: 'exuvia.example' };
   const most = Object.fromEntries(Object.entries(numbers).map(([name, value]) => [name, String(value)]));
-  expect(Object.keys({ ...env, ...origins, ...stores, ...most }).sort(), 'every setting').toEqual(Object.keys(malformed).sort());
-  expect(readConfig({ ...env, ...origins, ...stores, ...most })).toEqual({
+  expect(Object.keys({ ...env, ...origins, ...stores, ...nativeAdmin, ...most }).sort(), 'every setting').toEqual(Object.keys(malformed).sort());
+  expect(readConfig({ ...env, ...origins, ...stores, ...nativeAdmin, ...most })).toEqual({
     mode: 'production',
     roles: ['api', 'worker'],
     host: '::1',
@@ -50,6 +55,8 @@ it('what a setting takes is what the process gets, with the white space around i
     eventstoreUrl: stores.OCC_EVENTSTORE_URL,
     trustedOrigins: ['https://exuvia.example', 'http://localhost:8080', 'https://console.example'],
     trustedProxies: ['10.0.0.0/8', '::1', '127.0.0.1'],
+    sessionCookie: expect.anything() as object,
+    nativeAdmin: { domain: 'agents.exuvia.example', cookieDomain: 'exuvia.example', consoleOrigin: 'https://exuvia.example' },
     logLevel: 'warn',
     poolSize: 200,
     administratorEmail: 'Root@exuvia.local',
