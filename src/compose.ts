@@ -40,6 +40,7 @@ import { createMetrics } from './telemetry/metrics.ts';
 import { readStanding } from './telemetry/standing.ts';
 import type { Gateways } from './native-admin/service.ts';
 import { createServices, type Services, type SignInParts } from './services.ts';
+import { endSessionsSince } from './sign-in/ended-sessions.ts';
 import { createSignInLimits } from './sign-in/limits.ts';
 import { createPasswords } from './sign-in/passwords.ts';
 import { createRecognition } from './store-identity/recognition.ts';
@@ -185,6 +186,8 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
       installationId,
       // Only the database remembers sessions, and one that ended since then would live again.
       onWentBack: async (facts) => log.error({ ...facts, endedSessions: await signIn.sessionRows.eraseAll() }, 'the database went back to an older state'),
+      endSince: endSessionsSince({ store, prefix, sessionRows: signIn.sessionRows }),
+      onHandedOver: (facts) => log.warn(facts, 'another server took the place of the database: sessions were compared with the history, and passwords and keys count as the history names them'),
     });
     const giveUp = (mismatch: string): void => {
       if (gate.mismatch !== undefined) return;

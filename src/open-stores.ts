@@ -134,7 +134,7 @@ export const openHostStores = async (config: Config, log: Log, stack: AsyncDispo
   if (installationId === undefined) throw new Fault('There is no Installation yet: start the server first');
   const store = await openEventStore(config.eventstoreUrl ?? database.url, stack, database);
   const opened = await openStreams(store, database, installationId, stack);
-  const recognition = createRecognition({ streams: opened.streams, store, row: createStoreIdentityRow(database.pool), installationId, onWentBack: async () => {} });
+  const recognition = createRecognition({ streams: opened.streams, store, row: createStoreIdentityRow(database.pool), installationId, onWentBack: async () => {}, endSince: async () => 0, onHandedOver: () => {} });
   await recognition.check();
   return { database, store, installationId, ...opened };
 };

@@ -21,8 +21,9 @@ const denialsSuppressed = defineEvent('DenialsSuppressed', {
 const signedIn = defineEvent('SignedIn', { skeleton: Type.Object({ principalId: Type.String() }), view: ['principalId'] });
 /** Names the Principal whose password was guessed wrong, where the email is one of an account. */
 const signInDenied = defineEvent('SignInDenied', { skeleton: Type.Object({ principalId: Type.Optional(Type.String()) }), view: ['principalId'] });
-const signedOut = defineEvent('SignedOut', { skeleton: Type.Object({ principalId: Type.String() }), view: ['principalId'] });
-/** By the operator of the host; every session of the account ends with it. */
+/** Names the session, which an earlier build did not. */
+const signedOut = defineEvent('SignedOut', { skeleton: Type.Object({ principalId: Type.String(), sessionKey: Type.Optional(Type.String()) }), view: ['principalId'] });
+/** Of an earlier build: by the operator of the host. A password is replaced on the `iam` stream now. */
 const passwordReset = defineEvent('PasswordReset', { skeleton: Type.Object({ principalId: Type.String() }), view: ['principalId'] });
 
 export const auditEvents = createCodec(authorizationDenied, commandFailed, denialsSuppressed, signedIn, signInDenied, signedOut, passwordReset);

@@ -2,15 +2,15 @@
 import { mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { iam } from '../aggregates.ts';
-import { createAuditLog } from '../audit/audit-log.ts';
 import { readConfig } from '../config.ts';
 import { ref } from '../iam/authorizer.ts';
 import type { Policy } from '../iam/policy.ts';
 import { writePrivately } from '../installation/bootstrap.ts';
 import { Fault } from '../kernel/errors.ts';
+import { newId } from '../kernel/ids.ts';
 import { openHostStores } from '../open-stores.ts';
 import { createAccountRows } from '../postgres/private-rows.ts';
-import { accountNamed, canonicalEmail, type Account, type AccountRows } from '../sign-in/accounts.ts';
+import { accountNamed, canonicalEmail, type Account, type AccountRows, type NewAccount } from '../sign-in/accounts.ts';
 import { createPasswords, randomPassword } from '../sign-in/passwords.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import { say } from './rebuild.ts';
@@ -31,9 +31,9 @@ const chooseAccount = async (rows: AccountRows, policy: Policy, email: string | 
   const { principalId, subject: userId } = policy.installation.administrator;
   const known = await rows.byPrincipal(principalId);
   if (known !== undefined) return known;
-  const lost: Account = { userId, principalId, email: canonicalEmail(firstEmail), name: 'Administrator', passwordHash: '' };
+  const lost: NewAccount = { userId, principalId, email: canonicalEmail(firstEmail), name: 'Administrator', passwordHash: '' };
   await rows.insert(lost, { founding: true });
-  return lost;
+  return { ...lost, passwordId: null };
 };
 
 /**
@@ -55,13 +55,23 @@ export const resetPassword = async ({ email }: ResetPasswordOptions): Promise<vo
   const file = join(config.dataDir, `${isFirst ? 'admin' : account.userId}.json`);
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
   await writePrivately(`${file}.new`, { email: account.email, password });
-  await createAuditLog(streams).record(
-    { actor: { principalId: 'operator', kind: 'system' }, requestId: null },
-    { type: 'PasswordReset', data: { principalId: account.principalId } },
-    { kind: 'mutation', action: 'openclaw.auth.accounts.reset_password', resource: ref.installation(installationId), outcome: 'success', details: { principalId: account.principalId } },
-    null,
+  const { principalId } = account;
+  const passwordId = newId('pwd');
+  // The history first: from here on the old password and its sessions open nothing, whatever a database remembers of them.
+  await streams.execute(
+    iam,
+    '',
+    { type: 'ReplacePassword', principalId, passwordId },
+    {
+      actor: { principalId: 'operator', kind: 'system' },
+      requestId: null,
+      correlationId: passwordId,
+      causationId: null,
+      policyRevision: null,
+      audit: { kind: 'mutation', action: 'openclaw.auth.accounts.reset_password', resource: ref.installation(installationId), outcome: 'success', details: { principalId } },
+    },
   );
-  const ended = await accountRows.replacePassword(account.userId, passwordHash);
+  const ended = await accountRows.replacePassword(account.userId, { passwordId, passwordHash });
   await rename(`${file}.new`, file);
   say(`The new password is in ${file}; ${ended} ${ended === 1 ? 'session has' : 'sessions have'} ended.`);
 };

@@ -48,10 +48,10 @@ export const createAuthenticate =
     if (headers['authorization'] !== undefined || headers['x-occ-cli-session'] !== undefined) throw unauthenticated();
     const text = headers['x-api-key'];
     if (text === undefined) {
-      const session = await presentedSession(headers, sessionRows, cookieName);
+      const policy = async () => (await authorizer.current(arrivedAt)).state;
+      const session = await presentedSession(headers, { sessionRows, cookieName, policy });
       if (session === undefined) throw unauthenticated();
-      const { state } = await authorizer.current(arrivedAt);
-      return { actor: personOf(state, session.principalId), keyNamespaceId: undefined, sessionKey: session.sessionKey, arrivedAt, requestId };
+      return { actor: personOf(await policy(), session.principalId), keyNamespaceId: undefined, sessionKey: session.sessionKey, arrivedAt, requestId };
     }
     const { state } = await authorizer.current(arrivedAt);
     const key = typeof text === 'string' ? await keys.verify(text, state, clock.now()) : undefined;

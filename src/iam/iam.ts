@@ -9,6 +9,7 @@ export type IamCommand =
   | { readonly type: 'BootstrapInstallation'; readonly data: InstallationBootstrapped['data'] }
   | { readonly type: 'CreatePrincipal'; readonly principalId: string; readonly issuer: string; readonly subject: string; /** Of the Installation. */ readonly role?: { readonly bindingId: string; readonly roleId: string } }
   | { readonly type: 'AbandonPrincipalCreation'; readonly principalId: string }
+  | { readonly type: 'ReplacePassword'; readonly principalId: string; readonly passwordId: string }
   | { readonly type: 'CreateServicePrincipal'; readonly servicePrincipalId: string; readonly namespaceId?: string; readonly agentId?: string }
   | { readonly type: 'RemoveServicePrincipalOfAgent'; readonly agentId: string }
   | { readonly type: 'CreateRole'; readonly role: Role }
@@ -87,6 +88,10 @@ const decide = (policy: Policy, command: IamCommand): Decision<IamEvent> => {
     case 'AbandonPrincipalCreation': {
       const { principalId } = command;
       return policy.identities.has(principalId) || policy.removed.has(principalId) ? [] : [{ type: 'PrincipalCreationAbandoned', data: { principalId } }];
+    }
+    case 'ReplacePassword': {
+      const { type: _, ...data } = command;
+      return policy.identities.get(data.principalId)?.kind === 'principal' ? [{ type: 'PasswordReplaced', data }] : notFound('principal');
     }
     case 'CreateServicePrincipal': {
       const { type: _, ...data } = command;

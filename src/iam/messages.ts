@@ -69,6 +69,8 @@ const installationBootstrapped = defineEvent('InstallationBootstrapped', {
 const principalCreated = defineEvent('PrincipalCreated', { skeleton: principalShape, view: ['principalId'] });
 /** Its account never came to be: it cannot either. */
 const principalCreationAbandoned = defineEvent('PrincipalCreationAbandoned', { skeleton: Type.Object({ principalId: id }), view: ['principalId'] });
+/** Another password counts, the row with this id, and with it only sessions begun with that one. */
+const passwordReplaced = defineEvent('PasswordReplaced', { skeleton: Type.Object({ principalId: id, passwordId: id }), view: ['principalId'] });
 const servicePrincipalCreated = defineEvent('ServicePrincipalCreated', {
   skeleton: servicePrincipalShape,
   view: ['servicePrincipalId', 'namespaceId', 'agentId'],
@@ -150,6 +152,7 @@ export const iamEvents = createCodec(
   installationBootstrapped,
   principalCreated,
   principalCreationAbandoned,
+  passwordReplaced,
   servicePrincipalCreated,
   servicePrincipalRemoved,
   roleCreated,
@@ -174,6 +177,7 @@ export type IamEvent =
   | InstallationBootstrapped
   | EventOf<typeof principalCreated>
   | EventOf<typeof principalCreationAbandoned>
+  | EventOf<typeof passwordReplaced>
   | EventOf<typeof servicePrincipalCreated>
   | EventOf<typeof servicePrincipalRemoved>
   | EventOf<typeof roleCreated>

@@ -18,6 +18,8 @@ export interface Policy {
   readonly identities: OrderedMap<string, Identity>;
   /** The principal of each account, by {@link accountKey}. */
   readonly principalOfAccount: Map<string, string>;
+  /** The password in force by Principal; none for a first one. */
+  readonly passwords: Map<string, string>;
   /** Identities that history names twice: nobody can say who is meant. */
   readonly ambiguous: Set<string>;
   /** The one service principal of each Agent. */
@@ -64,6 +66,7 @@ export const noPolicy: Policy = {
   installation: null,
   identities: OrderedMap(),
   principalOfAccount: Map(),
+  passwords: Map(),
   ambiguous: Set(),
   principalOfAgent: Map(),
   roles: OrderedMap(),
@@ -237,6 +240,8 @@ export const evolvePolicy = (policy: Policy, { type, data }: IamEvent, { occurre
       return withPrincipal(policy, data);
     case 'PrincipalCreationAbandoned':
       return { ...policy, removed: policy.removed.add(data.principalId) };
+    case 'PasswordReplaced':
+      return { ...policy, passwords: policy.passwords.set(data.principalId, data.passwordId) };
     case 'ServicePrincipalCreated':
       return withIdentity(policy, servicePrincipal(data));
     case 'ServicePrincipalRemoved':

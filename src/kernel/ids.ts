@@ -23,6 +23,8 @@ interface IdByPrefix {
   spn: PrincipalId;
   /** An account of a person. */
   usr: string;
+  /** A password of an account. */
+  pwd: string;
   req: string;
   aud: string;
   role: string;

@@ -2,6 +2,7 @@
 import type { Pool } from 'pg';
 import type { KeyRows } from '../iam/keys.ts';
 import type { InstallationRow } from '../installation/bootstrap.ts';
+import { unavailable } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Account, AccountRows } from '../sign-in/accounts.ts';
 import type { FoundSession, SessionRows } from '../sign-in/sessions.ts';
@@ -25,7 +26,7 @@ export const createKeyRows = (pool: Pool): KeyRows & { eraseOfPrincipal(serviceP
   },
 });
 
-const accountColumns = 'user_id as "userId", principal_id as "principalId", email, name, password_hash as "passwordHash"';
+const accountColumns = 'user_id as "userId", principal_id as "principalId", email, name, password_hash as "passwordHash", password_id as "passwordId"';
 
 export const createAccountRows = (pool: Pool): AccountRows => ({
   insert: async ({ userId, principalId, email, name, passwordHash }, { founding = false } = {}) => {
@@ -38,9 +39,9 @@ export const createAccountRows = (pool: Pool): AccountRows => ({
   byEmail: async (email) => (await pool.query<Account>(`select ${accountColumns} from account where email = $1`, [email])).rows,
   all: async () => (await pool.query<Account>(`select ${accountColumns} from account`)).rows,
   byPrincipal: async (principalId) => (await pool.query<Account>(`select ${accountColumns} from account where principal_id = $1`, [principalId])).rows[0],
-  replacePassword: async (userId, passwordHash) => {
+  replacePassword: async (userId, { passwordId, passwordHash }) => {
     // In this order: a sign-in with the old password has its session already, or finds the password changed.
-    await pool.query('update account set password_hash = $2 where user_id = $1', [userId, passwordHash]);
+    await pool.query('update account set password_hash = $2, password_id = $3 where user_id = $1', [userId, passwordHash, passwordId]);
     return (await pool.query('delete from session where user_id = $1', [userId])).rowCount ?? 0;
   },
   erase: async (userId) => {
@@ -52,21 +53,25 @@ export const createSessionRows = (pool: Pool): SessionRows => ({
   insert: async ({ sessionKey, tokenHash, userId, passwordHash }, lifetimeMs) => {
     await pool.query('delete from session where expires_at <= clock_timestamp()');
     const { rowCount } = await pool.query(
-      `insert into session (session_key, token_hash, user_id, expires_at)
-       select $1, $2, user_id, clock_timestamp() + $5 * interval '1 millisecond' from account where user_id = $3 and password_hash = $4 for share`,
+      `insert into session (session_key, token_hash, user_id, password_id, expires_at)
+       select $1, $2, user_id, password_id, clock_timestamp() + $5 * interval '1 millisecond' from account where user_id = $3 and password_hash = $4 for share`,
       [sessionKey, tokenHash, userId, passwordHash, lifetimeMs],
     );
     return rowCount === 1;
   },
   find: async (tokenHash) => {
-    const { rows } = await pool.query<FoundSession>(
-      `select session_key as "sessionKey", user_id as "userId", principal_id as "principalId", email, name
+    const { rows } = await pool.query<FoundSession & { isCompared: boolean }>(
+      `select session_key as "sessionKey", user_id as "userId", principal_id as "principalId", email, name, session.password_id as "passwordId",
+              exists (select from store_identity where incarnation = database_incarnation()) as "isCompared"
          from session join account using (user_id) where token_hash = $1 and expires_at > clock_timestamp()`,
       [tokenHash],
     );
+    if (rows[0]?.isCompared === false) throw unavailable('sessions were not compared with the history since another server took the place of the database');
     return rows[0];
   },
   erase: async (sessionKey) => (await pool.query('delete from session where session_key = $1', [sessionKey])).rowCount === 1,
+  eraseMany: async ({ sessionKeys, principalIds }) =>
+    (await pool.query('delete from session where session_key = any($1) or user_id in (select user_id from account where principal_id = any($2))', [sessionKeys, principalIds])).rowCount ?? 0,
   eraseAll: async () => (await pool.query('delete from session')).rowCount ?? 0,
 });
 

@@ -5,22 +5,23 @@ import type { StoreIdentityRow } from '../store-identity/recognition.ts';
 
 export const createStoreIdentityRow = (pool: Pool): StoreIdentityRow => ({
   read: async () => {
-    const { rows } = await pool.query<{ store_id: string | null; opened: number; position: Position | null; event_id: string }>(
-      `select identity.store_id, identity.opened, place.position, place.event_id
-         from (values (true)) as the_one (singleton) left join store_identity as identity using (singleton)
+    const { rows } = await pool.query<{ store_id: string | null; opened: number; compared: string | null; current: string; position: Position | null; event_id: string }>(
+      `select identity.store_id, identity.opened, identity.incarnation as compared, the_one.current, place.position, place.event_id
+         from (values (true, database_incarnation())) as the_one (singleton, current) left join store_identity as identity using (singleton)
          left join (select distinct position, event_id from consumer_checkpoint where position is not null) as place on true`,
     );
-    const { store_id, opened } = rows[0]!;
+    const { store_id, opened, compared, current } = rows[0]!;
     return {
-      known: store_id === null ? undefined : { storeId: store_id, opened },
+      known: store_id === null ? undefined : { storeId: store_id, opened, incarnation: compared },
+      incarnation: current,
       checkpoints: rows.flatMap(({ position, event_id }) => (position === null ? [] : [{ position, eventId: event_id }])),
     };
   },
   insert: async (storeId) => {
-    await pool.query('insert into store_identity (store_id, opened) values ($1, 0) on conflict do nothing', [storeId]);
+    await pool.query('insert into store_identity (store_id, opened, incarnation) values ($1, 0, database_incarnation()) on conflict do nothing', [storeId]);
   },
-  open: async (number) => {
-    await pool.query('update store_identity set opened = greatest(opened, $1)', [number]);
+  open: async (number, incarnation) => {
+    await pool.query('update store_identity set opened = greatest(opened, $1), incarnation = $2', [number, incarnation]);
   },
 });
 
@@ -34,8 +35,9 @@ export const adoptHistory = async (client: ClientBase, history: { readonly insta
   await client.query('delete from session');
   await client.query('insert into installation (id) values ($1) on conflict (singleton) do update set id = excluded.id', [installationId]);
   await client.query(
-    `insert into store_identity (store_id, opened) values ($1, $2)
-     on conflict (singleton) do update set store_id = excluded.store_id, opened = greatest(store_identity.opened, excluded.opened)`,
+    `insert into store_identity (store_id, opened, incarnation) values ($1, $2, database_incarnation())
+     on conflict (singleton) do update
+       set store_id = excluded.store_id, opened = greatest(store_identity.opened, excluded.opened), incarnation = excluded.incarnation`,
     [storeId, opened],
   );
 };

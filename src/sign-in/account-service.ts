@@ -11,7 +11,7 @@ import type { Policy } from '../iam/policy.ts';
 import { Refusal } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import type { CommandContext } from '../runtime/streams.ts';
-import { accountNamed, canonicalEmail, localIssuer, type Account, type AccountRows } from './accounts.ts';
+import { accountNamed, canonicalEmail, localIssuer, type AccountRows, type NewAccount } from './accounts.ts';
 import type { CreateAccountInput } from './input.ts';
 import type { Passwords } from './passwords.ts';
 
@@ -63,7 +63,7 @@ export const createAccountService = ({
   const authorize = (caller: Caller, operation: Operation) => authorizer.require(caller, operation, permissions);
 
   /** Writes the row. One in its way whose Principal does not come to be is fenced off, so that its late event cannot follow. (failure scenarios 1 and 19) */
-  const reserve = async (account: Account, context: CommandContext): Promise<void> => {
+  const reserve = async (account: NewAccount, context: CommandContext): Promise<void> => {
     for (const giveUpAt = performance.now() + graceMs; ; await delay(50)) {
       const { state } = await authorizer.current();
       if ((await accountNamed(accountRows, state, account.email)) !== undefined) throw taken();
@@ -94,7 +94,7 @@ export const createAccountService = ({
       if (decision instanceof Refusal) throw await recorded(decision);
 
       const address = canonicalEmail(email);
-      const account: Account = { userId, principalId, email: address, name: name ?? address, passwordHash: await passwords.hash(password) };
+      const account: NewAccount = { userId, principalId, email: address, name: name ?? address, passwordHash: await passwords.hash(password) };
       await reserve(account, withoutAudit(contextOf(caller, creating, grant)));
       try {
         await changePolicy({ caller, operation: creating, permissions, grant, decide, about: { resource, details: { principalId, userId, ...role } } });

@@ -6,7 +6,7 @@ import type { Caller, Visitor } from '../iam/caller.ts';
 import { evaluate } from '../iam/evaluate.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { Actor, AuditRecord } from '../kernel/event.ts';
-import { accountNamed, canonicalEmail, type AccountRows } from './accounts.ts';
+import { accountNamed, canonicalEmail, isCurrentPassword, type AccountRows } from './accounts.ts';
 import type { SignInInput } from './input.ts';
 import type { SignInLimits } from './limits.ts';
 import type { Passwords } from './passwords.ts';
@@ -62,7 +62,8 @@ export const createSignInService = ({
     if (limited) await wait(waitMs);
     const policy = await authorizer.current(limited ? undefined : arrivedAt);
     const account = await accountNamed(accountRows, policy.state, email);
-    const isRight = await passwords.verify(password, account?.passwordHash);
+    const kept = account !== undefined && isCurrentPassword(policy.state, account) ? account.passwordHash : undefined;
+    const isRight = await passwords.verify(password, kept);
     // An administrator waits like everybody, and is then let in: nobody locks him out by guessing.
     const isAdministrator = account !== undefined && evaluate(policy.state, account.principalId, 'administer', resource).allowed;
     if (limited && !(isRight && isAdministrator))
@@ -99,17 +100,20 @@ export const createSignInService = ({
       }
     },
 
-    session: async ({ headers }) => {
+    session: async ({ headers, arrivedAt }) => {
       if (['authorization', 'x-api-key', 'x-occ-cli-session'].some((name) => headers[name] !== undefined)) return null;
-      const session = await presentedSession(headers, sessionRows, cookieName);
+      const policy = async () => (await authorizer.current(arrivedAt)).state;
+      const session = await presentedSession(headers, { sessionRows, cookieName, policy });
       return session === undefined ? null : { sessionKey: session.sessionKey, user: { id: session.userId, email: session.email, name: session.name } };
     },
 
-    // The row goes first: what the history calls ended is not alive anywhere.
+    // The row goes first: what the history calls ended is not alive anywhere. And again, for a database that went back
+    // and was compared with the history in between.
     signOut: async (caller) => {
       const { actor, sessionKey } = caller;
       if (sessionKey === undefined || !(await sessionRows.erase(sessionKey))) return;
-      await audit.record(caller, { type: 'SignedOut', data: { principalId: actor.principalId } }, { kind: 'mutation', action: 'authentication.session.end', resource, outcome: 'success' }, null);
+      await audit.record(caller, { type: 'SignedOut', data: { principalId: actor.principalId, sessionKey } }, { kind: 'mutation', action: 'authentication.session.end', resource, outcome: 'success' }, null);
+      await sessionRows.erase(sessionKey);
     },
   };
 };

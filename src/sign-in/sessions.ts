@@ -1,6 +1,8 @@
 /** Sessions of people: the cookie that carries one, the private row it is found by, and what narrows a request to it. (iam-auth-audit 1.2 to 1.4) */
 import { createHash, randomBytes } from 'node:crypto';
 import { unauthenticated, type Headers } from '../iam/caller.ts';
+import type { Policy } from '../iam/policy.ts';
+import { isCurrentPassword } from './accounts.ts';
 
 /** How the cookie of a session is called, and where browsers send it. */
 export interface SessionCookieSettings {
@@ -28,16 +30,23 @@ export interface FoundSession {
   readonly principalId: string;
   readonly email: string;
   readonly name: string;
+  /** The password it was begun with; null for the first one of an account. */
+  readonly passwordId: string | null;
 }
 
 /** Private rows of sessions. Only a hash of the token is kept, and time is the database's. */
 export interface SessionRows {
   /** Begins a session while the account still has the password that was checked; answers whether it does. Forgets sessions that have expired. */
   insert(session: { readonly sessionKey: string; readonly tokenHash: Buffer; readonly userId: string; readonly passwordHash: string }, lifetimeMs: number): Promise<boolean>;
-  /** The session of a token, unless it has expired. */
+  /**
+   * The session of a token, unless it has expired.
+   * @throws Refusal DEPENDENCY_UNAVAILABLE while sessions are not compared with the history on a server that took the place of another (failure scenario 9)
+   */
   find(tokenHash: Buffer): Promise<FoundSession | undefined>;
   /** Answers whether there was one. */
   erase(sessionKey: string): Promise<boolean>;
+  /** Sessions by key, and all sessions of some Principals; answers how many there were. */
+  eraseMany(ended: { readonly sessionKeys: readonly string[]; readonly principalIds: readonly string[] }): Promise<number>;
   /** All of them; answers how many. */
   eraseAll(): Promise<number>;
 }
@@ -60,13 +69,17 @@ const tokensIn = (cookies: string, wanted: string): readonly string[] =>
   });
 
 /**
- * The session of a request's cookie with this name; of two cookies neither counts.
- * @throws Refusal UNAUTHENTICATED when `x-occ-session-key` does not name that session
+ * The session of a request's cookie with this name, unless its account has another password since; of two cookies neither counts.
+ * @throws Refusal UNAUTHENTICATED when `x-occ-session-key` does not name that session; DEPENDENCY_UNAVAILABLE when it cannot be judged
  */
-export const presentedSession = async ({ cookie, 'x-occ-session-key': named }: Headers, rows: Pick<SessionRows, 'find'>, name: string): Promise<FoundSession | undefined> => {
-  const [token, another] = typeof cookie === 'string' ? tokensIn(cookie, name) : [];
+export const presentedSession = async (
+  { cookie, 'x-occ-session-key': named }: Headers,
+  { sessionRows, cookieName, policy }: { readonly sessionRows: Pick<SessionRows, 'find'>; readonly cookieName: string; readonly policy: () => Promise<Policy> },
+): Promise<FoundSession | undefined> => {
+  const [token, another] = typeof cookie === 'string' ? tokensIn(cookie, cookieName) : [];
   if (token === undefined || another !== undefined || !tokenText.test(token)) return undefined;
-  const session = await rows.find(hashOf(token));
+  const session = await sessionRows.find(hashOf(token));
+  if (session !== undefined && !isCurrentPassword(await policy(), session)) return undefined;
   if (session !== undefined && named !== undefined && named !== session.sessionKey) throw unauthenticated();
   return session;
 };

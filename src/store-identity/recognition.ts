@@ -1,10 +1,17 @@
 /**
  * Recognises the event store beside a database, and the database beside an event store: nobody works on a history this
  * database has not followed, and a database that went back is noticed by the history it forgot. (failure scenarios 5 and 9)
+ *
+ * A database goes back in two ways. One that was restored from a backup knows of fewer openings than the history, and
+ * everything that only it remembers ends. A standby that was promoted may lack the last seconds without lacking an
+ * opening, so nothing is taken on trust where a new leader takes over: the checkpoints went back together with the rows,
+ * and what the history saw end after them ends again. Until then no session opens anything on a server with another
+ * identifier or timeline than the one the sessions were compared on ({@link StoreIdentityRow.open}). A switch-over that
+ * lost nothing ends nothing; neither does one that lost the same seconds of the history, because both are in one database.
  */
 import { randomUUID } from 'node:crypto';
 import { eventStore } from '../aggregates.ts';
-import type { EventStore } from '../event-store/event-store.ts';
+import type { EventStore, Position } from '../event-store/event-store.ts';
 import { systemContext } from '../installation/bootstrap.ts';
 import { HistoryMismatch, recognise, type Checkpoint } from '../runtime/consumer-checkpoint.ts';
 import type { Streams } from '../runtime/streams.ts';
@@ -12,12 +19,27 @@ import { wentBack } from './store-identity.ts';
 
 /** The row in which a database remembers its event store. */
 export interface StoreIdentityRow {
-  /** The row, if there is one, and the places of all consumers, seen at one moment. */
-  read(): Promise<{ readonly known: { readonly storeId: string; readonly opened: number } | undefined; readonly checkpoints: readonly Checkpoint[] }>;
+  /** The row, if there is one, the places of all consumers, and which server answers, seen at one moment. */
+  read(): Promise<{ readonly known: KnownStore | undefined; readonly checkpoints: readonly Checkpoint[]; readonly incarnation: string }>;
   /** Makes the row where there is none. */
   insert(storeId: string): Promise<void>;
-  /** Raises the number of openings. */
-  open(number: number): Promise<void>;
+  /** Raises the number of openings, and lets sessions count on the server they were compared on. */
+  open(number: number, incarnation: string): Promise<void>;
+}
+
+export interface KnownStore {
+  readonly storeId: string;
+  readonly opened: number;
+  /** The server the sessions were compared on last: its cluster's identifier and its timeline. */
+  readonly incarnation: string | null;
+}
+
+/** Another server stands in the place of the one the sessions were compared on. */
+export interface HandedOver {
+  readonly from: string | null;
+  readonly to: string;
+  /** Sessions that had ended already and lived again. */
+  readonly endedSessions: number;
 }
 
 /** A database that knew of fewer openings than the history. */
@@ -47,6 +69,8 @@ export const createRecognition = ({
   row,
   installationId,
   onWentBack,
+  endSince,
+  onHandedOver,
 }: {
   readonly streams: Streams;
   readonly store: EventStore;
@@ -54,6 +78,9 @@ export const createRecognition = ({
   readonly installationId: string;
   /** Ends what only a database remembers, such as sessions, and tells the operator; repeated if the process dies before its end. */
   readonly onWentBack: (facts: WentBack) => Promise<void>;
+  /** Ends again what the history saw end after a position (null: ever); answers how many were alive. */
+  readonly endSince: (position: Position | null) => Promise<number>;
+  readonly onHandedOver: (facts: HandedOver) => void;
 }): Recognition => {
   const context = systemContext(installationId);
   const history = async () => (await streams.load(eventStore, '')).state;
@@ -83,16 +110,24 @@ export const createRecognition = ({
       await check();
       // The history first: a number is in the row before it is in the history, so a smaller one in the row was forgotten.
       const { opened: expected } = await history();
-      const found = (await row.read()).known?.opened ?? 0;
+      const { known, checkpoints, incarnation } = await row.read();
+      const found = known?.opened ?? 0;
       if (found < expected) await onWentBack({ expected, found });
+      // A checkpoint moves past the end of a session after the row has gone: a database without the one lacks the other.
+      const passed = checkpoints.map(({ position }) => position).sort().at(-1) ?? null;
+      const endedSessions = await endSince(passed);
+      if (known?.incarnation !== incarnation) onHandedOver({ from: known?.incarnation ?? null, to: incarnation, endedSessions });
       const number = Math.max(expected, found) + 1;
-      await row.open(number);
+      await row.open(number, incarnation);
       await streams.execute(eventStore, '', { type: 'OpenDatabase', number, found }, context);
     },
     degraded: async () => {
-      const state = await history();
-      if (!wentBack(state)) return [];
-      return [`The database went back to an older state: at opening ${state.opened} it knew of ${state.found}; sessions and private rows made since then are lost`];
+      const [state, { known, incarnation }] = await Promise.all([history(), row.read()]);
+      const isCompared = known?.incarnation === incarnation;
+      return [
+        ...(wentBack(state) ? [`The database went back to an older state: at opening ${state.opened} it knew of ${state.found}; sessions and private rows made since then are lost`] : []),
+        ...(isCompared ? [] : ['Another server took the place of the database: sessions open nothing before the projector has compared them with the history']),
+      ];
     },
   };
 };

@@ -15,14 +15,17 @@ interface LoggedError {
   readonly cause?: unknown;
 }
 
-/** Only these members: a driver's error may carry the values of a statement beside its message. */
-const logged = (error: Error): LoggedError => ({
-  type: error.name,
-  message: error.message,
-  ...('code' in error && { code: error.code }),
-  stack: error.stack,
-  ...(error.cause !== undefined && { cause: error.cause instanceof Error ? logged(error.cause) : error.cause }),
-});
+/** Only these members: a driver's error may carry the values of a statement beside its message. What is no error is logged as it is. */
+const logged = (error: unknown): unknown =>
+  error instanceof Error
+    ? ({
+        type: error.name,
+        message: error.message,
+        ...('code' in error && { code: error.code }),
+        stack: error.stack,
+        ...(error.cause !== undefined && { cause: logged(error.cause) }),
+      } satisfies LoggedError)
+    : error;
 
 /** Written synchronously, so that the last lines of a process are never lost. */
 export const createLogger = ({ level, to = destination({ fd: 2, sync: true }) }: { readonly level: string; readonly to?: DestinationStream }): Log =>

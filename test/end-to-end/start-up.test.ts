@@ -107,7 +107,7 @@ describe('a life of one data folder', () => {
     expect((await signInAsAdministrator(at, old)).status).toBe(401);
     expect((await signInAsAdministrator(at)).status).toBe(200);
     const { client } = await place();
-    const { data } = await client.graphql<{ eventHistory: { nodes: readonly { audit: object }[] } }>('{ eventHistory(filter: { types: ["PasswordReset"] }, first: 5) { nodes { audit { action outcome } } } }');
+    const { data } = await client.graphql<{ eventHistory: { nodes: readonly { audit: object }[] } }>('{ eventHistory(filter: { types: ["PasswordReplaced"] }, first: 5) { nodes { audit { action outcome } } } }');
     expect(data.eventHistory.nodes).toEqual([{ audit: { action: 'openclaw.auth.accounts.reset_password', outcome: 'success' } }]);
     const person = { email: 'mara@example.test', password: 'at least twelve characters' };
     const { cookie: own } = await signInAsAdministrator(at);

@@ -49,7 +49,7 @@ beforeEach(async () => {
   const passwords = createPasswords((...work) => (hashed++, cheaply(...work)));
   const accounts: Account[] = [];
   for (const [name, { email }] of Object.entries({ person: right, admin: administrator, orphan }))
-    accounts.push({ userId: `usr_${name}`, principalId: `prn_${name}`, email: email.toLowerCase(), name, passwordHash: await passwords.hash(password) });
+    accounts.push({ userId: `usr_${name}`, principalId: `prn_${name}`, email: email.toLowerCase(), name, passwordHash: await passwords.hash(password), passwordId: null });
   hashed = 0;
   const sessionRows: Pick<SessionRows, 'insert' | 'erase'> = {
     insert: async ({ sessionKey, userId }) => !replaced && sessions.set(sessionKey, userId).has(sessionKey),

@@ -47,6 +47,7 @@ const installation: readonly (readonly [string, ProductEvent])[] = [
   ['iam', { type: 'RestrictionDeleted', data: { restrictionId: 'rst_1' } }],
   ['iam', { type: 'GroupCreated', data: { groupId: 'grp_1', name: 'readers' } }],
   ['iam', { type: 'GroupMembershipCreated', data: { groupId: 'grp_1', principalId: 'prn_2' } }],
+  ['iam', { type: 'PasswordReplaced', data: { principalId: 'prn_1', passwordId: 'pwd_1' } }],
   ['iam', { type: 'GroupMembershipDeleted', data: { groupId: 'grp_1', principalId: 'prn_2' } }],
   ['iam', { type: 'GroupDeleted', data: { groupId: 'grp_1', principalIds: [] } }],
   ['iam', { type: 'ServiceKeyIssued', data: { ...serviceKey, keyId: 'key_2' } }],
@@ -65,7 +66,7 @@ const installation: readonly (readonly [string, ProductEvent])[] = [
   ['audit-w1', { type: 'CommandFailed', data: { namespaceId: 'ns_1', code: 'NAMESPACE_NOT_READY' } }],
   ['audit-w1', { type: 'SignedIn', data: { principalId: 'prn_1' } }],
   ['audit-w1', { type: 'SignInDenied', data: { principalId: 'prn_1' } }],
-  ['audit-w1', { type: 'SignedOut', data: { principalId: 'prn_1' } }],
+  ['audit-w1', { type: 'SignedOut', data: { principalId: 'prn_1', sessionKey: 'session-1' } }],
   ['audit-w1', { type: 'PasswordReset', data: { principalId: 'prn_1' } }],
 ];
 

@@ -8,6 +8,8 @@ export interface TcpProxy {
   readonly url: string;
   /** Lets everything through (the default), or swallows what the server answers, or refuses connections. */
   behave(how: 'pass' | 'swallow answers' | 'refuse'): void;
+  /** Leads every connection from now on to another server. */
+  leadTo(targetUrl: string): void;
   /** Cuts every open connection. */
   cut(): void;
   /** Cuts the connection of the next answer the server gives, instead of delivering it. */
@@ -16,7 +18,7 @@ export interface TcpProxy {
 }
 
 export const startTcpProxy = async (targetUrl: string): Promise<TcpProxy> => {
-  const { host, port } = new pg.Client(targetUrl);
+  let target = new pg.Client(targetUrl);
   const sockets = new Set<Socket>();
   let behaviour: 'pass' | 'swallow answers' | 'refuse' = 'pass';
   let lose: (() => void) | undefined;
@@ -26,6 +28,7 @@ export const startTcpProxy = async (targetUrl: string): Promise<TcpProxy> => {
       client.destroy();
       return;
     }
+    const { host, port } = target;
     const upstream = host.startsWith('/') ? connect(`${host}/.s.PGSQL.${port}`) : connect(port, host);
     for (const [one, other] of [[client, upstream], [upstream, client]] as const) {
       sockets.add(one);
@@ -56,6 +59,9 @@ export const startTcpProxy = async (targetUrl: string): Promise<TcpProxy> => {
     url: url.href,
     behave(how) {
       behaviour = how;
+    },
+    leadTo(other) {
+      target = new pg.Client(other);
     },
     cut,
     loseNextAnswer: () => new Promise((resolve) => (lose = resolve)),
