@@ -54,16 +54,18 @@ const placeOf = (data: Place, kind: string, stream: string, audit: AuditRecord |
 
 const optionalText = Type.Optional(Type.String());
 const nullableText = Type.Optional(Type.Union([Type.String(), Type.Null()]));
+/** What GraphQL can show as a number. */
+const shownInteger = Type.Integer({ minimum: -(2 ** 31), maximum: 2 ** 31 - 1 });
 const resource = Type.Object({ kind: Type.String(), id: Type.String(), namespaceId: optionalText });
 /** What answers show of metadata; an event that carries less cannot be read, whatever its data. */
 const shownMetadata = Type.Object({
-  schema: Type.Integer(),
+  schema: shownInteger,
   actor: Type.Object({ principalId: Type.String(), kind: Type.String(), serviceKeyId: optionalText }),
   requestId: nullableText,
   correlationId: Type.String(),
   causationId: nullableText,
   occurredAt: Type.String(),
-  policyRevision: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
+  policyRevision: Type.Optional(Type.Union([shownInteger, Type.Null()])),
   audit: Type.Optional(
     Type.Object({
       kind: Type.String(),
@@ -98,7 +100,7 @@ const audited = 'action is not null';
 
 export const historyProjection: Projection<Message, HistoryRow> = {
   name: 'history',
-  version: 2,
+  version: 3,
   streams: undefined,
   table: {
     key: 'position',
@@ -164,6 +166,8 @@ export const historyProjection: Projection<Message, HistoryRow> = {
           data: null,
         },
       },
+      // An Agent stays in its Namespace: what its stream said before, holds for what cannot be read of it.
+      { inherit: position, column: 'namespace_id', from: ['agent_id', 'stream'] },
     ];
   },
 };
@@ -225,9 +229,9 @@ const within = <Filter extends object>(name: string, always: string, conditions:
 /** A page within a filter. A cursor counts within the same filter only. */
 const listed = <Filter extends object>(name: string, always: string, conditions: Readonly<Record<keyof Filter & string, string>>, filter: Filter, { from, limit }: PageRequest) => {
   const { name: named, where, values } = within(name, always, conditions, filter, 3);
-  const start = `case when $1::text is null then '' else (select position from history_v2 where id = $1 and ${where}) end`;
+  const start = `case when $1::text is null then '' else (select position from history_v3 where id = $1 and ${where}) end`;
   return [
-    { name: named, select: `select * from history_v2 where ${where} and position >= ${start} order by position limit $2::integer`, order: 'position' },
+    { name: named, select: `select * from history_v3 where ${where} and position >= ${start} order by position limit $2::integer`, order: 'position' },
     [from, limit, ...values],
   ] as const;
 };
@@ -235,11 +239,11 @@ const listed = <Filter extends object>(name: string, always: string, conditions:
 export const historyReads = (pool: Pool): HistoryReads => {
   const read = reader(pool, historyProjection, view);
   return {
-    byIds: (ids) => read({ name: 'by_ids', select: `select * from history_v2 where id = any($1)`, order: 'position' }, [ids]),
+    byIds: (ids) => read({ name: 'by_ids', select: `select * from history_v3 where id = any($1)`, order: 'position' }, [ids]),
     list: (filter, page) => read(...listed('list', 'true', conditions, located(filter), page)),
     newest: async (filter) => {
       const { name, where, values } = within('newest', 'true', conditions, located(filter), 1);
-      const { rows } = await read({ name, select: `select * from history_v2 where ${where} order by position desc limit 1`, order: 'position' }, values);
+      const { rows } = await read({ name, select: `select * from history_v3 where ${where} order by position desc limit 1`, order: 'position' }, values);
       return rows[0]?.id ?? null;
     },
     listAudit: (filter, page) => {

@@ -20,7 +20,10 @@ const EventAuthorization = builder.objectRef<NonNullable<AuditRecord['authorizat
   description: 'The permission that was judged.',
   fields: (t) => ({ principalId: t.exposeID('principalId'), action: t.exposeString('action'), resource: t.expose('resource', { type: EventResource }) }),
 });
-const AuditOutcome = builder.enumType('AuditOutcome', { values: ['success', 'denied', 'failure'] as const });
+const outcomes = ['success', 'denied', 'failure'] as const;
+const AuditOutcome = builder.enumType('AuditOutcome', { values: outcomes });
+/** A later build may have recorded another one. */
+const isOutcome = (text: string): text is (typeof outcomes)[number] => (outcomes as readonly string[]).includes(text);
 const EventAudit = builder.objectRef<AuditRecord>('EventAudit').implement({
   description: 'The audit record of the append this event opens.',
   fields: (t) => ({
@@ -153,7 +156,7 @@ const AuditEvent = builder.objectRef<HistoryEventView>('AuditEvent').implement({
     kind: t.string({ nullable: true, resolve: recorded(({ kind }) => kind) }),
     action: t.string({ nullable: true, resolve: recorded(({ action }) => action) }),
     resource: t.field({ type: EventResource, nullable: true, resolve: recorded(({ resource }) => resource) }),
-    outcome: t.field({ type: AuditOutcome, nullable: true, resolve: recorded(({ outcome }) => outcome) }),
+    outcome: t.field({ type: AuditOutcome, nullable: true, resolve: recorded(({ outcome }) => (isOutcome(outcome) ? outcome : null)) }),
     reasonCode: t.string({ nullable: true, resolve: recorded(({ reasonCode }) => reasonCode ?? null) }),
     authorization: t.field({ type: EventAuthorization, nullable: true, resolve: recorded(({ authorization }) => authorization ?? null) }),
     details: t.field({ type: 'JSON', nullable: true, resolve: recorded(({ details }) => details ?? null) }),

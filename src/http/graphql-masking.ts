@@ -1,5 +1,5 @@
 /** What clients see of errors in a GraphQL answer: refusals with their code, faults masked and logged once. (architecture section 7) */
-import { GraphQLError, type ExecutionResult } from 'graphql';
+import { GraphQLError, Kind, type ExecutionResult } from 'graphql';
 import { isAsyncIterable, mapAsyncIterator, type Plugin } from 'graphql-yoga';
 import { refusalError } from '../../schema/index.ts';
 import type { Caller } from '../iam/caller.ts';
@@ -17,9 +17,16 @@ export interface Masking {
   readonly outcome: Outcome;
 }
 
+/** A value the schema cannot represent: graphql-js raises it with the path of a field, and an argument's error names the argument. */
+const isOfValue = ({ path, originalError }: GraphQLError): boolean =>
+  path !== undefined && originalError instanceof GraphQLError && (originalError.nodes ?? []).every(({ kind }) => kind === Kind.FIELD);
+
 /** An error of the document, its variables or its shape has no cause of ours: it is the caller's. */
-const refusalOf = (error: GraphQLError, requestId: string, log: Log): Refusal =>
-  error.originalError == null || error.originalError instanceof GraphQLError ? new Refusal('INVALID_REQUEST', error.message) : publicRefusal(error.originalError, requestId, log);
+const refusalOf = (error: GraphQLError, requestId: string, log: Log): Refusal => {
+  const { originalError } = error;
+  const isOfCaller = originalError == null || (originalError instanceof GraphQLError && !isOfValue(error));
+  return isOfCaller ? new Refusal('INVALID_REQUEST', error.message) : publicRefusal(originalError, requestId, log);
+};
 
 const statusIn = ({ extensions }: GraphQLError): number => extensions['status'] as number;
 

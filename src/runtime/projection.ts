@@ -16,6 +16,8 @@ export type Change<Row> =
   | { readonly upsert: Partial<Row> }
   /** Sets columns of the row with this key, if there is one. */
   | { readonly patch: string; readonly set: Partial<Row> }
+  /** Once the batch is written: fills a column, where the row with this key has none, from the nearest row before it that has one and agrees in these columns. */
+  | { readonly inherit: string; readonly column: keyof Row & string; readonly from: readonly (keyof Row & string)[] }
   | { readonly remove: string }
   /** Removes rows by columns that never change in a row's life. */
   | { readonly removeWhere: Partial<Row> };

@@ -48,6 +48,8 @@ const byColumns = (pendings: readonly Pending[], op: Pending['op']): readonly (r
 export const createRowChanges = (table: string, { key, columns: types }: Table<Row>): RowChanges => {
   let segment: Segment = { rows: new Map(), conditions: [] };
   const segments = [segment];
+  /** Keys of the rows that inherit, by what they do. */
+  const heirs = new Map<string, { readonly column: string; readonly from: readonly string[]; readonly keys: string[] }>();
   const startSegment = (): void => {
     segment = { rows: new Map(), conditions: [] };
     segments.push(segment);
@@ -56,6 +58,14 @@ export const createRowChanges = (table: string, { key, columns: types }: Table<R
   const add: RowChanges['add'] = (change) => {
     if ('removeWhere' in change) {
       segment.conditions.push(change.removeWhere);
+      return;
+    }
+    if ('inherit' in change) {
+      const { inherit, column, from } = change;
+      const kind = [column, ...from].join();
+      const alike = heirs.get(kind) ?? { column, from, keys: [] };
+      alike.keys.push(inherit);
+      heirs.set(kind, alike);
       return;
     }
     if ('remove' in change) {
@@ -95,10 +105,21 @@ export const createRowChanges = (table: string, { key, columns: types }: Table<R
       await over(group, (names, source) => `delete from ${table} as own using ${source} where ${names.map((name) => `own.${name} = new.${name}`).join(' and ')}`);
   };
 
+  const writeHeirs = async (client: ClientBase): Promise<void> => {
+    for (const { column, from, keys } of heirs.values()) {
+      const nearest = `
+        select known.${column} from ${table} as known
+         where ${from.map((name) => `known.${name} = own.${name}`).join(' and ')} and known.${column} is not null and known.${key} < own.${key}
+         order by known.${key} desc limit 1`;
+      await client.query(statement(`update ${table} as own set ${column} = (${nearest}) from unnest($1::text[]) as new (${key}) where own.${key} = new.${key} and own.${column} is null`, [keys]));
+    }
+  };
+
   return {
     add,
     write: async (client) => {
       for (const one of segments) await writeSegment(client, one);
+      await writeHeirs(client);
     },
   };
 };

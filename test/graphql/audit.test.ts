@@ -1,6 +1,7 @@
 /** What auditors get: one record for each change and each denial, in order, within what they may read, and without a gap. (iam-auth-audit 5, architecture section 10) */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { agents } from '../../src/aggregates.ts';
 import { until } from '../support/until.ts';
 import { prefix } from '../support/write-history.ts';
 import { createAgent, createConfiguration, createNamespace, deployAgent } from './fixture.ts';
@@ -217,13 +218,37 @@ describe('events this build cannot read', () => {
       stream,
       type: 'AgentRemoved',
       unreadable: true,
-      ...Object.fromEntries(['occurredAt', 'actor', 'requestId', 'namespaceId', 'kind', 'action', 'resource', 'outcome', 'reasonCode', 'authorization', 'details'].map((member) => [member, null])),
+      namespaceId,
+      ...Object.fromEntries(['occurredAt', 'actor', 'requestId', 'kind', 'action', 'resource', 'outcome', 'reasonCode', 'authorization', 'details'].map((member) => [member, null])),
     });
-    expect((await recordsOf({ namespaceId })).filter(({ unreadable }) => unreadable)).toHaveLength(3);
+    expect((await recordsOf({ namespaceId })).filter(({ unreadable }) => unreadable)).toHaveLength(5);
 
     const { data, errors } = await world.send(HistoryDocument, { first: 100, filter: { stream } });
     expect(errors).toBeUndefined();
     expect(data.eventHistory!.nodes.map(({ revision, unreadable, data }) => [revision, unreadable, data])).toEqual(strange.map((_, index) => [index, true, null]));
+  });
+
+  it('of an Agent are told to the auditors of its Namespace, and to nobody else\'s', async () => {
+    const { agentId } = await createAgent(world, namespaceId, configurationId, 'will be strange');
+    const stream = `agent-${agentId}`;
+    // Somebody asked for the Agent in the other Namespace: that denial belongs there, and the Agent does not.
+    const query = `{ agent(id: "${agentId}", namespaceId: "${otherNamespaceId}") { name } }`;
+    await fetch(world.edge.endpoint, { method: 'POST', headers: { 'content-type': 'application/json', 'x-api-key': stranger.key }, body: JSON.stringify({ query }) });
+    const { revision } = await world.streams.load(agents, agentId);
+    const strange = ['no JSON', metadataOf({ schema: 99, audit: undefined }), metadataOf({ schema: 1e12 }), metadataOf({ audit: { ...(JSON.parse(metadataOf()) as { audit: object }).audit, outcome: 'sunken' } })];
+    for (const [index, metadata] of strange.entries()) await world.store.append(`${prefix}${stream}`, revision + index, [{ id: randomUUID(), type: 'AgentMolted', data: '{}', metadata }]);
+    const { key } = await world.addPrincipal([{ action: 'read', resourceKind: 'audit', namespaceId }]);
+    const seen = async () => (await recordsOf({ namespaceId }, key)).filter((record) => record.stream === stream && record.unreadable).map((record) => [record.namespaceId, record.type, record.occurredAt === null, record.outcome]);
+    await until('the placeholders', seen, ({ length }) => length === 3);
+    expect(await seen()).toEqual([[namespaceId, 'AgentMolted', true, null], [namespaceId, 'AgentMolted', true, null], [namespaceId, 'AgentMolted', false, null]]);
+    const { data, errors } = await world.send(HistoryDocument, { first: 100, filter: { namespaceId, stream } }, key);
+    expect(errors).toBeUndefined();
+    const marked = data.eventHistory!.nodes.filter(({ unreadable }) => unreadable);
+    expect(marked.map((event) => [event.namespaceId, event.schema])).toEqual([[namespaceId, null], [namespaceId, 99], [namespaceId, null], [namespaceId, 1]]);
+    for (const { id } of marked) expect((await world.send(NodeByIdDocument, { id }, key)).data.node).toEqual({ __typename: 'HistoryEvent', id });
+    const { key: other } = await world.addPrincipal([{ action: 'read', resourceKind: 'audit', namespaceId: otherNamespaceId }]);
+    expect((await recordsOf({ namespaceId: otherNamespaceId }, other)).filter(({ unreadable }) => unreadable)).toEqual([]);
+    expect((await world.send(NodeByIdDocument, { id: marked[0]!.id }, other)).errors![0]!.extensions.code).toBe('FORBIDDEN');
   });
 
   it('cost no statement more than any other', async () => {
@@ -236,7 +261,10 @@ describe('events this build cannot read', () => {
   });
 
   it('keep their stream parked, so that a build which can read them does', async () => {
+    const unread = async () => (await recordsOf()).filter(({ unreadable }) => unreadable).map((record) => [record.eventId, record.namespaceId]);
+    const before = await unread();
     await world.retryParked();
-    expect((await recordsOf()).filter(({ unreadable }) => unreadable)).toHaveLength(5);
+    expect(await unread()).toEqual(before);
+    expect(before).toHaveLength(8);
   });
 });

@@ -150,7 +150,36 @@ describe('a fault', () => {
     const { data, errors } = JSON.parse(text) as { data: unknown; errors: readonly Problem[] };
     expect(data).toEqual({ installation: null });
     expect(errors[0]?.extensions).toMatchObject({ code: 'INTERNAL_ERROR', status: 500, requestId: response.headers.get('x-request-id') });
-    expect(world.log).toEqual([expect.objectContaining({ requestId: response.headers.get('x-request-id'), error: expect.objectContaining({ message: 'the secret of the sea' }) as unknown })]);
+    expect(world.log.splice(0)).toEqual([expect.objectContaining({ requestId: response.headers.get('x-request-id'), error: expect.objectContaining({ message: 'the secret of the sea' }) as unknown })]);
+  });
+
+  it.each([
+    ['a number too large', { revision: 2 ** 31 }, 'revision'],
+    ['a number that is none', { revision: 'first' }, 'revision'],
+    ['a value of no enumeration', { harness: { id: 'openclaw', version: '1', mode: 'sunken' } }, 'harness { mode }'],
+    ['a member that is missing', { configurationId: null }, 'configurationId'],
+    ['a list that is none', { settings: { credentialSources: 'sunken' } }, 'credentialSources { sourceId }'],
+  ])('is %s where a stored one should be: not the caller\'s error', async (_, stored, selection) => {
+    const { services } = world;
+    const { get } = services.revisions;
+    const view = { id: 'rev_1', namespaceId: 'ns_1', agentId: 'agt_1', settings: {}, ...stored };
+    Object.assign(services.revisions, { get: () => Promise.resolve(view) });
+    const response = await post({ query: `{ agentRevision(id: "rev_00000000-0000-4000-8000-000000000000", namespaceId: "ns_00000000-0000-4000-8000-000000000000", agentId: "agt_00000000-0000-4000-8000-000000000000") { ${selection} } }` });
+    Object.assign(services.revisions, { get });
+    const text = await response.text();
+    expect(text).not.toMatch(/sunken|2147483648|first/);
+    const { errors } = JSON.parse(text) as { errors: readonly Problem[] };
+    expect(errors.map(({ extensions: { code, status } }) => [code, status])).toEqual([['INTERNAL_ERROR', 500]]);
+    expect(world.log.splice(0)).toEqual([expect.objectContaining({ requestId: response.headers.get('x-request-id'), msg: 'Request failed' })]);
+  });
+
+  it.each([
+    ['query ($id: ID = "ns_1") { namespace(id: $id) { name } }', { id: null }],
+    ['query ($id: ID) { nodes(ids: [$id]) { id } }', {}],
+    ['query ($input: CreateNamespaceInput!) { __typename }', { input: 1 }],
+  ])('is not what a caller left out: %s', async (query, variables) => {
+    expect((await problemOf(await post({ query, variables }))).code).toBe('INVALID_REQUEST');
+    expect(world.log).toEqual([]);
   });
 });
 

@@ -47,7 +47,7 @@ it('gives the same rows when a read model is rebuilt beside the live one', async
   }
   const position = await writeHistory(store).append('register-again', { type: 'NamespaceNameTaken', data: { namespaceId: 'ns_7', name: 'later' } });
   await untilPassed(database, position);
-  expect((await rowsOf('history_v2')).length).toBe((await store.readAll(null, { streamPrefix: prefix }, 1_000)).events.length);
+  expect((await rowsOf('history_v3')).length).toBe((await store.readAll(null, { streamPrefix: prefix }, 1_000)).events.length);
   const { rows } = await database.pool.query(`select 1 from pg_class where relname like '%rebuild%'`);
   expect(rows).toEqual([]);
 });
