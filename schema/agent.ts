@@ -173,7 +173,7 @@ builder.relayMutationField(
     errors: {},
     resolve: async (_, { input }, context) => {
       const content = contentOf(updateAgentInput, { ...input, configurationId: rawOf(input.configurationId, 'Configuration') });
-      const place = await agentPlace(context, input, { action: 'openclaw.agents.update', permission: 'update' });
+      const place = await agentPlace(context, input, { action: 'openclaw.agents.update', permission: 'update', content });
       return { agent: await context.services.agents.update(context.caller, place, content, { ifMatch: input.ifMatch ?? undefined }) };
     },
   },

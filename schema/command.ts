@@ -3,20 +3,25 @@ import Type, { type Static, type TSchema } from 'typebox';
 import { defaultBodyLimit } from '../src/http/rest/route.ts';
 import { Refusal } from '../src/kernel/errors.ts';
 import { idempotencyKey } from '../src/kernel/text.ts';
-import { parse, parseInput } from '../src/kernel/parse.ts';
+import { parse, receive, type Sent } from '../src/kernel/parse.ts';
 
 /** The members of an input that place and accompany a command, and are no part of its content. */
 const accompanying = new Set(['id', 'namespaceId', 'clientMutationId', 'ifMatch']);
 
 /**
- * The content of a mutation's input, checked against the schema both edges share, and no larger than the body of its REST route.
- * @throws Refusal INVALID_REQUEST, PAYLOAD_TOO_LARGE
+ * The content of a mutation's input in the shape both edges share. Opened, it is safe and no larger than the body of its REST route.
+ * @throws Refusal INVALID_REQUEST; when it is opened also PAYLOAD_TOO_LARGE
  */
-export const contentOf = <S extends TSchema>(schema: S, input: object, limit = defaultBodyLimit): Static<S> => {
+export const contentOf = <S extends TSchema>(schema: S, input: object, limit = defaultBodyLimit): Sent<Static<S>> => {
   const content = Object.fromEntries(Object.entries(input).filter(([member]) => !accompanying.has(member)));
-  const parsed = parseInput(schema, content);
-  if (Buffer.byteLength(JSON.stringify(content)) > limit) throw new Refusal('PAYLOAD_TOO_LARGE', `The input is limited to ${limit} bytes`);
-  return parsed;
+  const sent = receive(schema, content);
+  return {
+    open: () => {
+      const opened = sent.open();
+      if (Buffer.byteLength(JSON.stringify(content)) > limit) throw new Refusal('PAYLOAD_TOO_LARGE', `The input is limited to ${limit} bytes`);
+      return opened;
+    },
+  };
 };
 
 const key = Type.Object({ idempotencyKey: Type.Optional(idempotencyKey) });

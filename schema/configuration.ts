@@ -81,7 +81,7 @@ builder.relayMutationField(
     errors: {},
     resolve: async (_, { input }, context) => {
       const content = contentOf(updateConfigurationInput, input);
-      const place = await configurationPlace(context, input, { action: 'openclaw.configurations.update', permission: 'update' });
+      const place = await configurationPlace(context, input, { action: 'openclaw.configurations.update', permission: 'update', content });
       return { configuration: await context.services.configurations.update(context.caller, place, content, { ifMatch: input.ifMatch ?? undefined }) };
     },
   },

@@ -1,10 +1,11 @@
 /** The event history in the schema. */
 import Type from 'typebox';
+import type { Sought } from '../src/history/service.ts';
 import type { AuditFilter as AuditFilterView, HistoryEventView, HistoryFilter as HistoryFilterView } from '../src/history/view.ts';
 import { ref, type Operation } from '../src/iam/authorizer.ts';
 import { Refusal } from '../src/kernel/errors.ts';
 import type { Actor, AuditRecord, ResourceRef } from '../src/kernel/event.ts';
-import { parseInput } from '../src/kernel/parse.ts';
+import { receive } from '../src/kernel/parse.ts';
 import { builder, type Context } from './builder.ts';
 import { connectionOf, following, largestPage, pageOf, rowsOf } from './connection.ts';
 import { malformed, namespaceIdOf, rawId, rawOfAny } from './place.ts';
@@ -91,11 +92,14 @@ const idOfEvent = ({ id }: HistoryEventView): string => id;
 
 const anyFilter = Type.Object({ filter: Type.Unknown() });
 
-/** A filter a store can be asked for. @throws Refusal INVALID_REQUEST for text that none keeps */
-const storable = <Filter extends object>(filter: Filter): Filter => parseInput(anyFilter, { filter }).filter as Filter;
+/** What is sought with a filter; opened, it is one that a store can be asked for. */
+const sought = <Filter extends { readonly namespaceId?: string | undefined }>(filter: Filter): Sought<Filter> => {
+  const sent = receive(anyFilter, { filter });
+  return { namespaceId: filter.namespaceId, filter: { open: () => sent.open().filter as Filter } };
+};
 
-const wantedBy = (filter: typeof HistoryFilter.$inferInput | null | undefined): HistoryFilterView =>
-  storable({
+const soughtBy = (filter: typeof HistoryFilter.$inferInput | null | undefined): Sought<HistoryFilterView> =>
+  sought({
     namespaceId: filter?.namespaceId == null ? undefined : namespaceIdOf(filter.namespaceId, 'filter/namespaceId'),
     agentId: filter?.agentId == null ? undefined : rawId(filter.agentId, 'Agent', 'agt', 'filter/agentId'),
     types: filter?.types ?? undefined,
@@ -110,7 +114,7 @@ builder.queryField('eventHistory', (t) =>
     args: { first: t.arg.int(), after: t.arg.string(), filter: t.arg({ type: HistoryFilter }) },
     resolve: async (_, { filter, ...args }, { services, caller }) => {
       const page = pageOf(args, isEventId);
-      return connectionOf(await services.history.list(caller, wantedBy(filter), rowsOf(page)), page, idOfEvent);
+      return connectionOf(await services.history.list(caller, soughtBy(filter), rowsOf(page)), page, idOfEvent);
     },
   }),
 );
@@ -122,7 +126,7 @@ builder.subscriptionField('historyAppended', (t) =>
     args: { after: t.arg.string({ description: 'A cursor of `eventHistory`, or the `eventId` of the last event received.' }), filter: t.arg({ type: HistoryFilter }) },
     subscribe: async (_, { filter, ...args }, context) => {
       const { services, caller, watches } = context;
-      const wanted = wantedBy(filter);
+      const wanted = soughtBy(filter);
       const { after, limit } = pageOf({ ...args, first: largestPage }, isEventId);
       let last = after ?? (await services.history.newest(caller, wanted));
       return itemsOf(context, {
@@ -192,7 +196,7 @@ builder.queryField('auditEvents', (t) =>
     args: { first: t.arg.int(), after: t.arg.string(), filter: t.arg({ type: AuditFilterInput }) },
     resolve: async (_, { filter, ...args }, { services, caller }) => {
       const page = pageOf(args, isEventId);
-      const wanted = storable<AuditFilterView>({
+      const wanted = sought<AuditFilterView>({
         namespaceId: filter?.namespaceId == null ? undefined : namespaceIdOf(filter.namespaceId, 'filter/namespaceId'),
         actorId: filter?.actorId ?? undefined,
         action: filter?.action ?? undefined,

@@ -12,7 +12,7 @@ import type { Caller } from '../src/iam/caller.ts';
 import type { AccessBindingPlace, RolePlace } from '../src/iam/service.ts';
 import type { ResourceKind } from '../src/kernel/event.ts';
 import { isId, opaquePattern, type Prefix } from '../src/kernel/ids.ts';
-import { invalidRequest } from '../src/kernel/parse.ts';
+import { invalidRequest, type Sent } from '../src/kernel/parse.ts';
 import type { Context } from './builder.ts';
 
 /** The part of a global id after its type: the ids of a place, outermost first. */
@@ -95,6 +95,8 @@ export interface Located {
 export interface Intent {
   readonly action: string;
   readonly permission: Permission[0];
+  /** What it comes with, which is refused before the permission is judged. */
+  readonly content?: Sent<unknown>;
 }
 
 /** Any Namespace: only a grant that names none covers it. */
@@ -106,9 +108,10 @@ const notFound = (): Refusal => new Refusal('NOT_FOUND', 'The resource was not f
  * Judges an id that came without its place, before anything else of the request is: to who may not touch it,
  * one that exists is like one that does not. Answers the Namespace it was found in. @throws Refusal FORBIDDEN, NOT_FOUND
  */
-const admitted = async ({ authorizer, caller }: Context, kind: ResourceKind, id: string, namespaceId: string | undefined, { action, permission }: Intent): Promise<string> => {
-  if (namespaceId === undefined && (await authorizer.permits(caller, permission, ref.in(kind, everywhere, id)))) throw notFound();
+const admitted = async ({ authorizer, caller }: Context, kind: ResourceKind, id: string, namespaceId: string | undefined, { action, permission, content }: Intent): Promise<string> => {
   const resource = namespaceId === undefined ? { kind, id } : ref.in(kind, namespaceId, id);
+  if (content !== undefined) await authorizer.receive(caller, { action, resource }, [permission, resource], content);
+  if (namespaceId === undefined && (await authorizer.permits(caller, permission, ref.in(kind, everywhere, id)))) throw notFound();
   await authorizer.require(caller, { action, resource }, [[permission, resource]]);
   if (namespaceId === undefined) throw notFound();
   return namespaceId;

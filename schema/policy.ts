@@ -1,7 +1,7 @@
 /** The policy of a Namespace in the schema: Roles, bindings, service principals, and the keys these are called with. */
 import { bindableKinds, createAccessBindingInput, createRoleInput, issueServiceKeyInput } from '../src/iam/input.ts';
 import { opaquePattern } from '../src/kernel/ids.ts';
-import { parseInput } from '../src/kernel/parse.ts';
+import { receive } from '../src/kernel/parse.ts';
 import type { AccessBindingView, IssuedServiceKey, RoleView, ServicePrincipalView } from '../src/iam/view.ts';
 import { builder } from './builder.ts';
 import { contentOf } from './command.ts';
@@ -200,7 +200,7 @@ builder.relayMutationField(
     resolve: async (_, { input }, { services, caller }) => {
       const { clientMutationId: _id, ...content } = input;
       const place = content.namespaceId == null ? {} : { namespaceId: rawOf(content.namespaceId, 'Namespace') };
-      return { serviceKey: await services.serviceKeys.issue(caller, parseInput(issueServiceKeyInput, { ...content, ...place })) };
+      return { serviceKey: await services.serviceKeys.issue(caller, receive(issueServiceKeyInput, { ...content, ...place })) };
     },
   },
   { outputFields: (t) => ({ serviceKey: t.expose('serviceKey', { type: ServiceKey }) }) },

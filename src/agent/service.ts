@@ -8,6 +8,7 @@ import { visibleBelow } from '../iam/visibility.ts';
 import { isUnreadable } from '../kernel/codec.ts';
 import { Refusal } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
+import type { Sent } from '../kernel/parse.ts';
 import { DeletionOwned } from '../kernel/work.ts';
 import { createSettlement } from '../namespace/settlement.ts';
 import { contextOf, withoutAudit, type Core } from '../core.ts';
@@ -28,14 +29,14 @@ export interface AgentPlace {
 }
 
 export interface AgentService {
-  create(caller: Caller, namespaceId: string, input: CreateAgentInput, options?: { readonly idempotencyKey?: string | undefined }): Promise<AgentView>;
+  create(caller: Caller, namespaceId: string, sent: Sent<CreateAgentInput>, options?: { readonly idempotencyKey?: string | undefined }): Promise<AgentView>;
   /** Agents the caller may read; needs `namespace:read`. */
   list(caller: Caller, namespaceId: string, page?: PageRequest): Promise<readonly AgentView[]>;
   /** {@link list} of several Namespaces that are there, at the cost of one. */
   listBelow(caller: Caller, namespaceIds: readonly string[], page?: PageRequest): Promise<ListsBelow<AgentView>>;
   get(caller: Caller, place: AgentPlace): Promise<AgentView>;
   /** Changes the draft only: no work is queued, no version changes. */
-  update(caller: Caller, place: AgentPlace, input: UpdateAgentInput, options?: { readonly ifMatch?: number | undefined }): Promise<AgentView>;
+  update(caller: Caller, place: AgentPlace, sent: Sent<UpdateAgentInput>, options?: { readonly ifMatch?: number | undefined }): Promise<AgentView>;
   stop(caller: Caller, place: AgentPlace): Promise<AgentView>;
   delete(caller: Caller, place: AgentPlace): Promise<AgentView>;
 }
@@ -70,13 +71,14 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
       throw new Refusal('CREDENTIAL_GATEWAY_NOT_CONFIGURED', 'The Installation has no Credential Gateway');
   };
 
-  const create: AgentService['create'] = async (caller, namespaceId, input, options = {}) => {
-    const { idempotencyKey: keyInBody, ...content } = input;
-    const { name, configurationId, executionMode = 'embedded', backendId = null } = content;
+  const create: AgentService['create'] = async (caller, namespaceId, sent, options = {}) => {
     const collection = ref.collection('agent', namespaceId);
+    const creating = agentOperation('create', collection);
+    const { idempotencyKey: keyInBody, ...content } = await authorizer.receive(caller, creating, ['create', collection], sent);
+    const { name, configurationId, executionMode = 'embedded', backendId = null } = content;
     assertSources(namespaceId, content);
     assertInitialWorkspace(content);
-    const grant = await authorizer.require(caller, agentOperation('create', collection), [
+    const grant = await authorizer.require(caller, creating, [
       ['create', collection],
       ['read', ref.in('configuration', namespaceId, configurationId)],
       ...actorPermissions(namespaceId, content),
@@ -225,8 +227,9 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
       return row;
     },
 
-    update: async (caller, at, input, { ifMatch } = {}) => {
+    update: async (caller, at, sent, { ifMatch } = {}) => {
       const updating = agentOperation('update', place(at));
+      const input = await authorizer.receive(caller, updating, ['update', place(at)], sent);
       assertSources(at.namespaceId, { harnessAuth: input.harnessAuth?.method === 'credential_source' ? undefined : input.harnessAuth });
       await authorizer.require(caller, updating, [
         ['update', place(at)],

@@ -5,6 +5,7 @@ import type { Caller } from '../iam/caller.ts';
 import { bindingsNaming } from '../iam/policy.ts';
 import { Refusal } from '../kernel/errors.ts';
 import { isUnreadable } from '../kernel/codec.ts';
+import type { Sent } from '../kernel/parse.ts';
 import type { RegisteredResource } from '../namespace/messages.ts';
 import { isRegistered } from '../namespace/namespace.ts';
 import { createSettlement } from '../namespace/settlement.ts';
@@ -24,10 +25,10 @@ export interface ConfigurationPlace {
 }
 
 export interface ConfigurationService {
-  create(caller: Caller, namespaceId: string, input: CreateConfigurationInput, options?: { readonly idempotencyKey?: string | undefined }): Promise<ConfigurationView>;
+  create(caller: Caller, namespaceId: string, sent: Sent<CreateConfigurationInput>, options?: { readonly idempotencyKey?: string | undefined }): Promise<ConfigurationView>;
   get(caller: Caller, place: ConfigurationPlace): Promise<ConfigurationView>;
   /** Replaces the document as a whole; the generation rises by exactly one. */
-  update(caller: Caller, place: ConfigurationPlace, input: UpdateConfigurationInput, options?: { readonly ifMatch?: number | undefined }): Promise<ConfigurationView>;
+  update(caller: Caller, place: ConfigurationPlace, sent: Sent<UpdateConfigurationInput>, options?: { readonly ifMatch?: number | undefined }): Promise<ConfigurationView>;
   /** @throws Refusal RESOURCE_CONFLICT while an Agent refers to it */
   delete(caller: Caller, place: ConfigurationPlace): Promise<void>;
 }
@@ -55,12 +56,13 @@ export const createConfigurationService = ({ core, reads }: { readonly core: Cor
     return { ...loaded, state };
   };
 
-  const create: ConfigurationService['create'] = async (caller, namespaceId, input, options = {}) => {
-    const { idempotencyKey: keyInBody, ...content } = input;
+  const create: ConfigurationService['create'] = async (caller, namespaceId, sent, options = {}) => {
     const collection = ref.collection('configuration', namespaceId);
+    const creating = operation('create', collection);
+    const { idempotencyKey: keyInBody, ...content } = await authorizer.receive(caller, creating, ['create', collection], sent);
     assertSecretBindings(namespaceId, content.secretBindings);
     assertDocument(content.values as Record<string, unknown>);
-    const grant = await authorizer.require(caller, operation('create', collection), [['create', collection], ...operateOn(namespaceId, content.secretBindings)]);
+    const grant = await authorizer.require(caller, creating, [['create', collection], ...operateOn(namespaceId, content.secretBindings)]);
     const place = (configurationId: string) => ref.in('configuration', namespaceId, configurationId);
     return createOnce({
       caller,
@@ -101,10 +103,11 @@ export const createConfigurationService = ({ core, reads }: { readonly core: Cor
       return configurationView((await present(place)).state);
     },
 
-    update: async (caller, place, input, { ifMatch } = {}) => {
+    update: async (caller, place, sent, { ifMatch } = {}) => {
       const { namespaceId, configurationId } = place;
       const resource = ref.in('configuration', namespaceId, configurationId);
       const updating = operation('update', resource);
+      const input = await authorizer.receive(caller, updating, ['update', resource], sent);
       assertSecretBindings(namespaceId, input.secretBindings);
       assertDocument(input.values as Record<string, unknown>);
       await authorizer.require(caller, updating, [['update', resource]]);

@@ -1,38 +1,41 @@
 /** The event history, as auditors read it: every fact in order, with actor and cause, and no secret in it. (architecture section 7) */
-import { ref } from '../iam/authorizer.ts';
+import { ref, type Permission } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
 import type { ResourceRef } from '../kernel/event.ts';
+import type { Sent } from '../kernel/parse.ts';
 import type { PageRequest } from '../runtime/reading.ts';
 import type { Core } from '../core.ts';
 import type { AuditFilter, HistoryEventView, HistoryFilter, HistoryReads } from './view.ts';
 
-/** All need `audit:read` on the Namespace of the filter, or without one on the Installation. */
+/** Where an auditor looks, and for what. */
+export interface Sought<Filter> {
+  readonly namespaceId: string | undefined;
+  readonly filter: Sent<Filter>;
+}
+
+/** All need `audit:read` on the Namespace they look in, or without one on the Installation. */
 export interface HistoryService {
   /** Events in store order, oldest first. */
-  list(caller: Caller, filter: HistoryFilter, page: PageRequest): Promise<readonly HistoryEventView[]>;
+  list(caller: Caller, sought: Sought<HistoryFilter>, page: PageRequest): Promise<readonly HistoryEventView[]>;
   /** The id of the last event, after which new ones come; null where there is none. */
-  newest(caller: Caller, filter: HistoryFilter): Promise<string | null>;
+  newest(caller: Caller, sought: Sought<HistoryFilter>): Promise<string | null>;
   /** Those that carry an audit record: one for each change and each denial. */
-  listAudit(caller: Caller, filter: AuditFilter, page: PageRequest): Promise<readonly HistoryEventView[]>;
+  listAudit(caller: Caller, sought: Sought<AuditFilter>, page: PageRequest): Promise<readonly HistoryEventView[]>;
 }
 
 export const createHistoryService = ({ core, reads, installationId }: { readonly core: Core; readonly reads: HistoryReads; readonly installationId: string }): HistoryService => {
-  const requireRead = async (caller: Caller, namespaceId: string | undefined): Promise<void> => {
+  /** What is looked for, by who may look there. */
+  const admitted = async <Filter>(caller: Caller, { namespaceId, filter: sent }: Sought<Filter>): Promise<Filter> => {
     const resource: ResourceRef = namespaceId === undefined ? { kind: 'audit', id: installationId } : ref.collection('audit', namespaceId);
-    await core.authorizer.require(caller, { action: 'openclaw.audit.read', resource }, [['read', resource]]);
+    const operation = { action: 'openclaw.audit.read', resource };
+    const permission: Permission = ['read', resource];
+    const filter = await core.authorizer.receive(caller, operation, permission, sent);
+    await core.authorizer.require(caller, operation, [permission]);
+    return filter;
   };
   return {
-    list: async (caller, filter, page) => {
-      await requireRead(caller, filter.namespaceId);
-      return (await reads.list(filter, page)).rows;
-    },
-    newest: async (caller, filter) => {
-      await requireRead(caller, filter.namespaceId);
-      return reads.newest(filter);
-    },
-    listAudit: async (caller, filter, page) => {
-      await requireRead(caller, filter.namespaceId);
-      return (await reads.listAudit(filter, page)).rows;
-    },
+    list: async (caller, sought, page) => (await reads.list(await admitted(caller, sought), page)).rows,
+    newest: async (caller, sought) => reads.newest(await admitted(caller, sought)),
+    listAudit: async (caller, sought, page) => (await reads.listAudit(await admitted(caller, sought), page)).rows,
   };
 };

@@ -6,19 +6,23 @@
 import { setImmediate } from 'node:timers/promises';
 import { iam } from '../aggregates.ts';
 import type { AuditLog } from '../audit/audit-log.ts';
-import { Refusal, unavailable } from '../kernel/errors.ts';
+import { Refusal, unavailable, type Code } from '../kernel/errors.ts';
 import type { ResourceKind, ResourceRef } from '../kernel/event.ts';
+import type { Sent } from '../kernel/parse.ts';
 import type { Loaded, Streams } from '../runtime/streams.ts';
 import type { Caller } from './caller.ts';
 import type { DenialLimit } from './denial-limit.ts';
-import { evaluate, type Action, type Verdict } from './evaluate.ts';
+import { evaluate, identityProblem, type Action, type Verdict } from './evaluate.ts';
 import type { Policy } from './policy.ts';
 
 /** What a request wants to do, as the audit names it. */
 export interface Operation {
   /** For example `openclaw.agents.create`. */
   readonly action: string;
+  /** Of the Namespace in its path, if there is one: only there a principal or key of a Namespace is known. */
   readonly resource: ResourceRef;
+  /** What it answers while there is no Installation, where that is not NOT_FOUND. */
+  readonly unfounded?: Code;
 }
 
 export type Permission = readonly [action: Action, resource: ResourceRef];
@@ -36,8 +40,19 @@ export interface Authorizer {
   /** The policy at the tail of its stream, read since a moment by `performance.now()` (without one: from now on). @throws Refusal DEPENDENCY_UNAVAILABLE */
   current(since?: number): Promise<Loaded<Policy>>;
   /**
-   * All permissions, in order; the first refused one is audited.
-   * @throws Refusal FORBIDDEN with one generic message, RATE_LIMITED once the caller's allowance of denials is used up,
+   * Whether the caller is anybody here: known, no Agent's own, and asking in the Namespace of his principal and key.
+   * A refusal is audited as one of the permission that would be judged first. (rest-contract 1.1 step 9)
+   * @throws Refusal FORBIDDEN, RATE_LIMITED and DEPENDENCY_UNAVAILABLE as {@link Authorizer.require}, NOT_FOUND while there is no Installation
+   */
+  identify(caller: Caller, operation: Operation, first: Permission): Promise<void>;
+  /**
+   * What was sent, opened between the identity and the Installation. (rest-contract 1.1 steps 9 to 11)
+   * @throws Refusal as {@link Authorizer.identify}, INVALID_REQUEST for what is not safe
+   */
+  receive<T>(caller: Caller, operation: Operation, first: Permission, sent: Sent<T>): Promise<T>;
+  /**
+   * Identity and Installation, then all permissions, in order; the first refused one is audited.
+   * @throws Refusal NOT_FOUND while there is no Installation, FORBIDDEN with one generic message, RATE_LIMITED once the caller's allowance of denials is used up,
    *   or DEPENDENCY_UNAVAILABLE when the denial cannot be recorded
    */
   require(caller: Caller, operation: Operation, permissions: readonly Permission[]): Promise<Grant>;
@@ -67,6 +82,15 @@ export const ref = {
 export const isOutOfScope = (policy: Policy, { actor, keyNamespaceId }: Caller): boolean => {
   const principal = policy.identities.get(actor.principalId);
   return actor.serviceKeyId !== undefined && principal !== undefined && principal.namespaceId !== keyNamespaceId;
+};
+
+/** Why a caller is nobody in a place, whatever he asks for there; undefined for one who is somebody. (iam-auth-audit 2.6 step 12) */
+const callerProblem = (policy: Policy, caller: Caller, namespaceId: string | undefined): string | undefined => {
+  const { actor, keyNamespaceId } = caller;
+  if (isOutOfScope(policy, caller)) return 'The principal has another scope than the key';
+  if (keyNamespaceId !== undefined && keyNamespaceId !== namespaceId) return 'The key belongs to another Namespace';
+  if (policy.identities.get(actor.principalId)?.agentId !== undefined) return 'The identity is the one of an Agent';
+  return identityProblem(policy, actor.principalId, namespaceId);
 };
 
 export const createAuthorizer = ({ streams, audit, denialLimit }: { readonly streams: Streams; readonly audit: AuditLog; readonly denialLimit: Pick<DenialLimit, 'take'> }): Authorizer => {
@@ -100,11 +124,10 @@ export const createAuthorizer = ({ streams, audit, denialLimit }: { readonly str
 
   const current = async (since = Infinity): Promise<Loaded<Policy>> => (latest !== undefined && latest.at >= since ? latest.policy : refreshed());
 
-  const judge = (policy: Policy, caller: Caller, [action, resource]: Permission): Verdict => {
+  const judge = (policy: Policy, caller: Caller, [action, resource]: Permission, namespaceId = resource.namespaceId): Verdict => {
     const verdict = evaluate(policy, caller.actor.principalId, action, resource);
-    if (isOutOfScope(policy, caller)) return { ...verdict, allowed: false, reason: 'The principal has another scope than the key' };
-    if (caller.keyNamespaceId === undefined || caller.keyNamespaceId === resource.namespaceId) return verdict;
-    return { ...verdict, allowed: false, reason: 'The key belongs to another Namespace' };
+    const problem = callerProblem(policy, caller, namespaceId);
+    return problem === undefined ? verdict : { ...verdict, allowed: false, reason: problem };
   };
 
   const denied: Authorizer['denied'] = async (caller, operation, [action, resource], refusal, details, reasonCode = 'AUTHORIZATION_DENIED') => {
@@ -128,21 +151,48 @@ export const createAuthorizer = ({ streams, audit, denialLimit }: { readonly str
     return refusal;
   };
 
+  const refused = (caller: Caller, operation: Operation, permission: Permission, { reason, evidence }: Verdict): Promise<Refusal> =>
+    denied(caller, operation, permission, forbidden(), { ...evidence, decisionReason: reason });
+
   const judgeAll = async (policy: Loaded<Policy>, caller: Caller, operation: Operation, permissions: readonly Permission[]): Promise<number> => {
     for (const permission of permissions) {
       const verdict = judge(policy.state, caller, permission);
-      if (!verdict.allowed) throw await denied(caller, operation, permission, forbidden(), { ...verdict.evidence, decisionReason: verdict.reason });
+      if (!verdict.allowed) throw await refused(caller, operation, permission, verdict);
     }
     return policy.revision;
+  };
+
+  /** The policy by which the caller is somebody. */
+  const identified = async (caller: Caller, operation: Operation, first: Permission): Promise<Loaded<Policy>> => {
+    caller.denials?.assertOpen();
+    const policy = await current(caller.arrivedAt);
+    const { namespaceId } = operation.resource;
+    if (callerProblem(policy.state, caller, namespaceId) !== undefined) throw await refused(caller, operation, first, judge(policy.state, caller, first, namespaceId));
+    return policy;
+  };
+
+  const founded = (policy: Loaded<Policy>, { unfounded = 'NOT_FOUND' }: Operation): Loaded<Policy> => {
+    if (policy.state.installation === null) throw new Refusal(unfounded, 'The Installation does not exist yet');
+    return policy;
   };
 
   return {
     current,
     denied,
+    identify: async (caller, operation, first) => {
+      founded(await identified(caller, operation, first), operation);
+    },
+    receive: async (caller, operation, first, sent) => {
+      const policy = await identified(caller, operation, first);
+      const value = sent.open();
+      founded(policy, operation);
+      return value;
+    },
     require: async (caller, operation, permissions) => {
-      caller.denials?.assertOpen();
-      const policyRevision = await judgeAll(await current(caller.arrivedAt), caller, operation, permissions);
-      const [action, resource] = permissions[0]!;
+      const first = permissions[0]!;
+      const policy = founded(await identified(caller, operation, first), operation);
+      const policyRevision = await judgeAll(policy, caller, operation, permissions);
+      const [action, resource] = first;
       return {
         policyRevision,
         authorization: { principalId: caller.actor.principalId, action, resource },

@@ -72,18 +72,24 @@ const restrictionsFor = (policy: Policy, action: Action, resource: ResourceRef):
   return scopes.flatMap((scope) => policy.restrictionsByPlace.get(restrictionPlace(action, kind, scope))?.toArray() ?? none).sort();
 };
 
+/** Why an identity is none that may ask for anything in a place; undefined for one that is. (iam-auth-audit 2.4 steps 1, 3 and 4) */
+export const identityProblem = (policy: Policy, identityId: string, namespaceId: string | undefined): string | undefined => {
+  if (!policy.breaches.isEmpty()) return 'The policy is inconsistent';
+  const identity = policy.identities.get(identityId);
+  if (identity === undefined) return 'The identity is unknown';
+  if (policy.ambiguous.has(identityId)) return 'The identity is ambiguous';
+  return identity.namespaceId !== undefined && identity.namespaceId !== namespaceId ? 'The identity belongs to another scope' : undefined;
+};
+
 /**
  * Judges one permission on one reference. A Namespace's reference carries its own id as Namespace; a
  * collection reference (for `create`) carries the child kind with the Namespace's id as id.
  */
 export const evaluate = (policy: Policy, identityId: string, action: Action, resource: ResourceRef): Verdict => {
-  if (!policy.breaches.isEmpty()) return deny(identityId, 'The policy is inconsistent');
+  const problem = identityProblem(policy, identityId, resource.namespaceId);
+  if (problem !== undefined) return deny(identityId, problem);
   if (isMalformed(resource)) return deny(identityId, 'The reference is malformed');
-  const identity = policy.identities.get(identityId);
-  if (identity === undefined) return deny(identityId, 'The identity is unknown');
-  if (policy.ambiguous.has(identityId)) return deny(identityId, 'The identity is ambiguous');
-  if (identity.namespaceId !== undefined && identity.namespaceId !== resource.namespaceId) return deny(identityId, 'The identity belongs to another scope');
-  const groupIds = groupsFor(policy, identity, resource);
+  const groupIds = groupsFor(policy, policy.identities.get(identityId)!, resource);
   const bindings = bindingsFor(policy, [['identity', identityId], ...groupIds.map((groupId) => ['group', groupId] as const)], action, resource);
   if (bindings.length === 0) return deny(identityId, 'No explicit grant in scope', { groupIds });
   const found = {

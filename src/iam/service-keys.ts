@@ -1,8 +1,9 @@
 /** The use cases of service keys: who may administer the Installation, and holds all that the key's principal may do, issues and revokes them. (iam-auth-audit 1.6, rest-contract 3.10) */
 import type { Core } from '../core.ts';
 import { Refusal } from '../kernel/errors.ts';
+import type { Sent } from '../kernel/parse.ts';
 import { timestamp, type Clock } from '../runtime/clock.ts';
-import { forbidden, ref, type Operation, type Permission } from './authorizer.ts';
+import { forbidden, ref, type Operation } from './authorizer.ts';
 import type { Caller } from './caller.ts';
 import { createChangePolicy } from './change.ts';
 import { covers } from './coverage.ts';
@@ -15,7 +16,7 @@ import { issuedServiceKey, type IssuedServiceKey, type RevokedServiceKey } from 
 
 export interface ServiceKeyService {
   /** @throws Refusal INVALID_REQUEST for a principal that no key can be issued for, FORBIDDEN while the caller does not cover it */
-  issue(caller: Caller, input: IssueServiceKeyInput): Promise<IssuedServiceKey>;
+  issue(caller: Caller, sent: Sent<IssueServiceKeyInput>): Promise<IssuedServiceKey>;
   /** @throws Refusal NOT_FOUND, or FORBIDDEN while the caller does not cover the key's principal */
   revoke(caller: Caller, keyId: string): Promise<RevokedServiceKey>;
 }
@@ -39,14 +40,13 @@ export const createServiceKeyService = ({
   const { authorizer } = core;
   const changePolicy = createChangePolicy(core);
   const installation = ref.installation(installationId);
-  const permissions: readonly Permission[] = [['administer', installation]];
-  const operation = (verb: string): Operation => ({ action: `openclaw.auth.service-keys.${verb}`, resource: installation });
+  const permissions = [['administer', installation]] as const;
+  const operation = (verb: string): Operation => ({ action: `openclaw.auth.service-keys.${verb}`, resource: installation, unfounded: 'RESOURCE_CONFLICT' });
 
   const admit = async (caller: Caller, verb: string) => {
-    const { state: policy } = await authorizer.current(caller.arrivedAt);
-    if (policy.installation === null) throw new Refusal('RESOURCE_CONFLICT', 'The Installation does not exist yet');
     const asked = { caller, operation: operation(verb), permissions };
-    return { policy, asked: { ...asked, grant: await authorizer.require(caller, asked.operation, permissions) } };
+    const grant = await authorizer.require(caller, asked.operation, permissions);
+    return { policy: (await authorizer.current(caller.arrivedAt)).state, asked: { ...asked, grant } };
   };
 
   /** What policy says of a key, unless its principal may do more than the caller. */
@@ -58,7 +58,7 @@ export const createServiceKeyService = ({
   /** The same refusal, recorded when it is for want of coverage. */
   const recorded = async (refusal: unknown, caller: Caller, verb: string, { servicePrincipalId }: ServiceKey): Promise<unknown> =>
     refusal instanceof GrantsNotCovered
-      ? authorizer.denied(caller, operation(verb), permissions[0]!, refusal, { servicePrincipalId }, 'SERVICE_PRINCIPAL_GRANTS_NOT_COVERED')
+      ? authorizer.denied(caller, operation(verb), permissions[0], refusal, { servicePrincipalId }, 'SERVICE_PRINCIPAL_GRANTS_NOT_COVERED')
       : refusal;
 
   const about = ({ keyId, servicePrincipalId, namespaceId }: ServiceKey) => ({
@@ -67,7 +67,8 @@ export const createServiceKeyService = ({
   });
 
   return {
-    issue: async (caller, { servicePrincipalId, namespaceId, name, expiresIn = defaultKeyLifetime }) => {
+    issue: async (caller, sent) => {
+      const { servicePrincipalId, namespaceId, name, expiresIn = defaultKeyLifetime } = await authorizer.receive(caller, operation('create'), permissions[0], sent);
       const { policy, asked } = await admit(caller, 'create');
       const { keyId, text, secretHash } = newKey();
       const key: ServiceKey = { keyId, servicePrincipalId, name, expiresAt: timestamp(clock.now() + expiresIn * 1_000), ...(namespaceId !== undefined && { namespaceId }) };

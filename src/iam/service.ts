@@ -4,6 +4,7 @@ import type { Core } from '../core.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { ResourceKind, ResourceRef } from '../kernel/event.ts';
 import { newId } from '../kernel/ids.ts';
+import type { Sent } from '../kernel/parse.ts';
 import { listBelow, onlyList, type ListsBelow, type PageRequest } from '../runtime/reading.ts';
 import { ref, type Grant, type Operation, type Permission } from './authorizer.ts';
 import type { Caller } from './caller.ts';
@@ -31,7 +32,7 @@ export interface PolicyService {
   listRoles(caller: Caller, namespaceId: string, page?: PageRequest): Promise<readonly RoleView[]>;
   /** {@link listRoles} of several Namespaces that are there, at the cost of one. */
   listRolesBelow(caller: Caller, namespaceIds: readonly string[], page?: PageRequest): Promise<ListsBelow<RoleView>>;
-  createRole(caller: Caller, namespaceId: string, input: CreateRoleInput): Promise<RoleView>;
+  createRole(caller: Caller, namespaceId: string, sent: Sent<CreateRoleInput>): Promise<RoleView>;
   getRole(caller: Caller, place: RolePlace): Promise<RoleView>;
   /** @throws Refusal RESOURCE_CONFLICT while it is bound */
   deleteRole(caller: Caller, place: RolePlace): Promise<void>;
@@ -40,7 +41,7 @@ export interface PolicyService {
   /** {@link listAccessBindings} of several Namespaces that are there, at the cost of one. */
   listAccessBindingsBelow(caller: Caller, namespaceIds: readonly string[], page?: PageRequest): Promise<ListsBelow<AccessBindingView>>;
   /** Takes `read` on exactly the target as well. @throws Refusal INVALID_REQUEST that names the member which cannot be bound */
-  createAccessBinding(caller: Caller, namespaceId: string, input: CreateAccessBindingInput): Promise<AccessBindingView>;
+  createAccessBinding(caller: Caller, namespaceId: string, sent: Sent<CreateAccessBindingInput>): Promise<AccessBindingView>;
   getAccessBinding(caller: Caller, place: AccessBindingPlace): Promise<AccessBindingView>;
   deleteAccessBinding(caller: Caller, place: AccessBindingPlace): Promise<void>;
   /** An ordinary one, without grants. */
@@ -66,10 +67,10 @@ export const createPolicyService = ({ core, installationId }: { readonly core: C
   const targets = createTargets(streams);
   const changePolicy = createChangePolicy(core);
 
-  const needed = (namespaceId: string): readonly Permission[] => [
-    ['administer', ref.installation(installationId)],
-    ['read', ref.namespace(namespaceId)],
-  ];
+  const administer: Permission = ['administer', ref.installation(installationId)];
+  const needed = (namespaceId: string): readonly Permission[] => [administer, ['read', ref.namespace(namespaceId)]];
+
+  const opened = <T>(caller: Caller, namespaceId: string, verb: string, sent: Sent<T>): Promise<T> => authorizer.receive(caller, operation(verb, namespaceId), administer, sent);
 
   const assertNamespace = async (namespaceId: string): Promise<void> => {
     const { status } = (await streams.load(namespaces, namespaceId)).state;
@@ -132,7 +133,8 @@ export const createPolicyService = ({ core, installationId }: { readonly core: C
     listRoles: async (caller, namespaceId, page) => listIn(namespaceId, await listRolesBelow(caller, [namespaceId], page)),
     listRolesBelow,
 
-    createRole: async (caller, namespaceId, { name, permissions }) => {
+    createRole: async (caller, namespaceId, sent) => {
+      const { name, permissions } = await opened(caller, namespaceId, 'roles.create', sent);
       const admitted = await admit(caller, namespaceId, 'roles.create');
       const role = { roleId: newId('role'), namespaceId, permissions: permissions.map(({ action, resourceKind }) => ({ action, resourceKind })), ...(name !== undefined && { name }) };
       await changePolicy({ ...admitted, ...decided(namespaceId, { type: 'CreateRole', role }), about: { resource: ref.namespace(namespaceId), details: { roleId: role.roleId, permissions: role.permissions } } });
@@ -156,7 +158,8 @@ export const createPolicyService = ({ core, installationId }: { readonly core: C
     listAccessBindings: async (caller, namespaceId, page) => listIn(namespaceId, await listAccessBindingsBelow(caller, [namespaceId], page)),
     listAccessBindingsBelow,
 
-    createAccessBinding: async (caller, namespaceId, input) => {
+    createAccessBinding: async (caller, namespaceId, sent) => {
+      const input = await opened(caller, namespaceId, 'access_bindings.create', sent);
       const { subjectKind, subjectId, roleId, resourceKind, resourceId } = input;
       if (resourceKind === 'namespace' && resourceId !== namespaceId) throw invalid('/resourceId', 'The target is another Namespace');
       const resource = ref.in(resourceKind, namespaceId, resourceId);

@@ -1,7 +1,6 @@
 /** The use cases of the Installation, as both edges call them. (rest-contract 3.1) */
 import { ref } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
-import { Refusal } from '../kernel/errors.ts';
 import type { Core } from '../core.ts';
 import { installationView, type InstallationReads, type InstallationView } from './view.ts';
 
@@ -25,8 +24,6 @@ export const createInstallationService = ({
     await core.authorizer.require(caller, { action: 'openclaw.installation.read', resource }, [['read', resource]]);
     const { rows, fresh } = await reads.find();
     if (fresh && rows[0] !== undefined) return rows[0];
-    const { installation } = (await core.authorizer.current(caller.arrivedAt)).state;
-    if (installation === null) throw new Refusal('NOT_FOUND', 'The Installation does not exist yet');
-    return installationView(installation);
+    return installationView((await core.authorizer.current(caller.arrivedAt)).state.installation!);
   },
 });

@@ -108,11 +108,20 @@ const assertSafeJson = (value: unknown, path = '', depth = 0): void => {
   }
 };
 
+/** What a caller sent, closed until it is known who he is: between its shape and its safety his identity is judged. (rest-contract 1.1 steps 8 to 10) */
+export interface Sent<T> {
+  /**
+   * For whoever has judged the identity, and nobody else.
+   * @throws Refusal INVALID_REQUEST with `TOO_DEEP` or `INVALID_VALUE`
+   */
+  open(): T;
+}
+
 /**
- * Checks what a caller sent: its schema first, then the safety of the whole. (rest-contract 1.1 steps 8 and 10)
+ * Takes what has the shape of a schema.
  * @throws Refusal INVALID_REQUEST
  */
-export const parseInput = <S extends TSchema>(schema: S, value: unknown): Static<S> => {
+export const receive = <S extends TSchema>(schema: S, value: unknown): Sent<Static<S>> => {
   try {
     parse(schema, value);
   } catch (error) {
@@ -120,6 +129,13 @@ export const parseInput = <S extends TSchema>(schema: S, value: unknown): Static
     if (error instanceof RangeError) assertSafeJson(value);
     throw error;
   }
-  assertSafeJson(value);
-  return value as Static<S>;
+  return {
+    open: () => {
+      assertSafeJson(value);
+      return value as Static<S>;
+    },
+  };
 };
+
+/** Takes anything: also its shape is judged when it is opened. (iam-auth-audit 2.6) */
+export const receiveUnread = <S extends TSchema>(schema: S, value: unknown): Sent<Static<S>> => ({ open: () => receive(schema, value).open() });

@@ -7,6 +7,7 @@ import { evaluate } from '../iam/evaluate.ts';
 import { visibleTo } from '../iam/visibility.ts';
 import { NameTaken } from '../installation/register.ts';
 import { Refusal } from '../kernel/errors.ts';
+import type { Sent } from '../kernel/parse.ts';
 import { DeletionOwned } from '../kernel/work.ts';
 import { contextOf, withoutAudit, type Core } from '../core.ts';
 import { createOnce } from '../create-once.ts';
@@ -17,7 +18,7 @@ import { createSettlement, politely } from './settlement.ts';
 import type { NamespaceReads, NamespaceView } from './view.ts';
 
 export interface NamespaceService {
-  create(caller: Caller, input: CreateNamespaceInput, options?: { readonly idempotencyKey?: string | undefined }): Promise<NamespaceView>;
+  create(caller: Caller, sent: Sent<CreateNamespaceInput>, options?: { readonly idempotencyKey?: string | undefined }): Promise<NamespaceView>;
   /** Namespaces the caller may read; the others are left out. A key frozen to one Namespace is refused, and so is nobody. */
   list(caller: Caller, page?: PageRequest): Promise<readonly NamespaceView[]>;
   get(caller: Caller, namespaceId: string): Promise<NamespaceView>;
@@ -61,9 +62,10 @@ export const createNamespaceService = ({ core, reads, installationId }: { readon
     return view;
   };
 
-  const create: NamespaceService['create'] = async (caller, input, { idempotencyKey } = {}) => {
+  const create: NamespaceService['create'] = async (caller, sent, { idempotencyKey } = {}) => {
     const creating = operation('create', collection);
-    const permissions = [['create', collection] as const];
+    const permissions = [['create', collection]] as const;
+    const input = await authorizer.receive(caller, creating, permissions[0], sent);
     const grant = await authorizer.require(
       caller,
       creating,
@@ -101,7 +103,7 @@ export const createNamespaceService = ({ core, reads, installationId }: { readon
     create,
 
     list: async (caller, page) => {
-      if (caller.keyNamespaceId !== undefined || caller.actor.unresolved === true) await authorizer.require(caller, operation('list', collection), [['read', collection]]);
+      await authorizer.identify(caller, operation('list', collection), ['read', collection]);
       const visible = await visibleTo(authorizer, caller, 'read', 'namespace', undefined);
       return (await reads.list(visible, page)).rows;
     },

@@ -55,6 +55,7 @@ export const createNativeAdminService = ({
   const authorize = async (caller: Caller, place: AgentPlace, verb: string): Promise<void> => {
     const agent = ref.in('agent', place.namespaceId, place.agentId);
     const operation = agentOperation(`native_admin.${verb}`, agent);
+    await authorizer.identify(caller, operation, ['administer', agent]);
     if (caller.sessionKey === undefined)
       throw await authorizer.denied(caller, operation, ['administer', agent], forbidden(), { decisionReason: 'The native admin UI takes the session of a person' });
     await authorizer.require(caller, operation, [['administer', agent]]);

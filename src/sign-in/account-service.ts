@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { iam } from '../aggregates.ts';
 import { contextOf, withoutAudit, type Core } from '../core.ts';
-import { forbidden, ref, type Operation, type Permission } from '../iam/authorizer.ts';
+import { forbidden, ref, type Operation } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
 import { createChangePolicy } from '../iam/change.ts';
 import { coversRole } from '../iam/coverage.ts';
@@ -10,6 +10,7 @@ import { iamDecider, type IamCommand } from '../iam/iam.ts';
 import type { Policy } from '../iam/policy.ts';
 import { Refusal } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
+import type { Sent } from '../kernel/parse.ts';
 import type { CommandContext } from '../runtime/streams.ts';
 import { accountNamed, canonicalEmail, localIssuer, type AccountRows, type NewAccount } from './accounts.ts';
 import type { CreateAccountInput } from './input.ts';
@@ -28,12 +29,12 @@ export interface AccountService {
    * An account, its Principal and, with a `roleId`, the binding to that Role of the Installation.
    * @throws Refusal RESOURCE_CONFLICT for a taken email, INVALID_REQUEST for an unknown Role
    */
-  create(caller: Caller, input: CreateAccountInput): Promise<AccountView>;
+  create(caller: Caller, sent: Sent<CreateAccountInput>): Promise<AccountView>;
   /**
    * What only an Installation with external sign-in can do to an account. `verb` is what the audit calls it.
    * @throws Refusal RESOURCE_CONFLICT always, once the caller may ask
    */
-  control(caller: Caller, verb: string): Promise<never>;
+  control(caller: Caller, verb: string, sent?: Sent<unknown>): Promise<never>;
 }
 
 /** How long another creation with the same email may take before it is taken for dead. */
@@ -58,7 +59,7 @@ export const createAccountService = ({
   const { streams, authorizer } = core;
   const changePolicy = createChangePolicy(core);
   const resource = ref.installation(installationId);
-  const permissions: readonly Permission[] = [['administer', resource]];
+  const permissions = [['administer', resource]] as const;
   const operationOf = (verb: string): Operation => ({ action: `openclaw.auth.accounts.${verb}`, resource });
   const authorize = (caller: Caller, operation: Operation) => authorizer.require(caller, operation, permissions);
 
@@ -77,8 +78,9 @@ export const createAccountService = ({
   };
 
   return {
-    create: async (caller, { email, password, name, roleId, github }) => {
+    create: async (caller, sent) => {
       const creating = operationOf('create');
+      const { email, password, name, roleId, github } = await authorizer.receive(caller, creating, permissions[0], sent);
       const grant = await authorize(caller, creating);
       if (github !== undefined) throw new Refusal('RESOURCE_CONFLICT', 'This Installation signs in by password only');
       const [userId, principalId] = [newId('usr'), newId('prn')];
@@ -89,7 +91,7 @@ export const createAccountService = ({
         return decision instanceof Refusal || roleId === undefined || coversRole(policy, caller.actor.principalId, roleId) ? decision : notCovered();
       };
       const recorded = async (refusal: unknown): Promise<unknown> =>
-        refusal instanceof GrantsNotCovered ? authorizer.denied(caller, creating, permissions[0]!, refusal, { roleId }, 'ACCOUNT_PRINCIPAL_GRANTS_NOT_COVERED') : refusal;
+        refusal instanceof GrantsNotCovered ? authorizer.denied(caller, creating, permissions[0], refusal, { roleId }, 'ACCOUNT_PRINCIPAL_GRANTS_NOT_COVERED') : refusal;
       const decision = decide((await authorizer.current(caller.arrivedAt)).state);
       if (decision instanceof Refusal) throw await recorded(decision);
 
@@ -105,8 +107,10 @@ export const createAccountService = ({
       return { id: userId, email: address, name: account.name, principalId };
     },
 
-    control: async (caller, verb) => {
-      await authorize(caller, operationOf(verb));
+    control: async (caller, verb, sent) => {
+      const controlling = operationOf(verb);
+      if (sent !== undefined) await authorizer.receive(caller, controlling, permissions[0], sent);
+      await authorize(caller, controlling);
       throw new Refusal('RESOURCE_CONFLICT', 'Accounts are controlled where external sign-in is configured');
     },
   };

@@ -4,62 +4,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { schema } from '../../schema/index.ts';
 import { routes } from '../../src/http/rest/routes.ts';
 import { edges, send, sendGraphql, useCases as use, type Answer, type EdgeName, type UseCase } from '../support/use-cases.ts';
-import { agentAt, configurationAt, createFixture, expectDenied, judged, revisionAt, type Actor, type Fixture, type Names } from './fixture.ts';
-
-/** One request for each route, and the permission that is refused first. The existing and the invented names must look alike. */
-interface Asked {
-  readonly useCase: UseCase;
-  /** As {@link judged} writes it, for REST; undefined where anyone may ask and sees nothing. */
-  readonly refused: string | undefined;
-  /** Where GraphQL comes through another resource. */
-  readonly refusedInGraphql?: string;
-}
-
-type Targets = Readonly<Record<'n' | 'c' | 'g' | 'r' | 'role' | 'binding' | 'principal' | 'key', string>>;
-const existing: Targets = { n: 'N1', c: 'C1', g: 'G1', r: 'R1', role: 'ROLE', binding: 'BINDING', principal: 'ADMINISTRATOR', key: 'KEY' };
-const invented: Targets = { n: 'XN', c: 'XC', g: 'XG', r: 'XR', role: 'XROLE', binding: 'XBINDING', principal: 'XPRINCIPAL', key: 'XKEY' };
-const sibling: Targets = { ...existing, n: 'N2', c: 'C2', g: 'GX', r: 'R2' };
-
-const asked = (names: Names, { n, c, g, r, role, binding, principal, key }: Targets): Readonly<Record<string, Asked>> => {
-  const [agent, revision, configuration] = [agentAt(names, g), revisionAt(names, r), configurationAt(names, c)];
-  const N = names[n]!;
-  const draft = { name: 'asked', configurationId: names[c]! };
-  const administer = 'installation:administer';
-  return {
-    getInstallation: { useCase: use.getInstallation(), refused: 'installation:read' },
-    listNamespaces: { useCase: use.listNamespaces(), refused: undefined },
-    createNamespace: { useCase: use.createNamespace({ name: 'asked' }), refused: 'namespace:create' },
-    getNamespace: { useCase: use.getNamespace(N), refused: `namespace:read=${n}` },
-    deleteNamespace: { useCase: use.deleteNamespace(N), refused: `namespace:delete=${n}` },
-    createConfiguration: { useCase: use.createConfiguration(N, { kind: 'agent', values: {} }), refused: `configuration:create@${n}` },
-    getConfiguration: { useCase: use.getConfiguration(configuration), refused: `configuration:read=${c}` },
-    updateConfiguration: { useCase: use.updateConfiguration(configuration, { values: {} }), refused: `configuration:update=${c}` },
-    deleteConfiguration: { useCase: use.deleteConfiguration(configuration), refused: `configuration:delete=${c}` },
-    listAgents: { useCase: use.listAgents(N), refused: `namespace:read=${n}` },
-    createAgent: { useCase: use.createAgent(N, draft), refused: `agent:create@${n}` },
-    getAgent: { useCase: use.getAgent(agent), refused: `agent:read=${g}` },
-    updateAgent: { useCase: use.updateAgent(agent, { configurationId: names[c]! }), refused: `agent:update=${g}` },
-    deleteAgent: { useCase: use.deleteAgent(agent), refused: `agent:delete=${g}` },
-    deployAgent: { useCase: use.deployAgent(agent), refused: `agent:deploy=${g}` },
-    stopAgent: { useCase: use.stopAgent(agent), refused: `agent:operate=${g}` },
-    getAgentNativeAdmin: { useCase: use.getAgentNativeAdmin(agent), refused: `agent:administer=${g}`, refusedInGraphql: `agent:read=${g}` },
-    listAgentRevisions: { useCase: use.listAgentRevisions(agent), refused: `agent:read=${g}` },
-    getAgentRevision: { useCase: use.getAgentRevision(revision), refused: `agent_revision:read=${r}` },
-    getAgentDeployment: { useCase: use.getAgentDeployment(revision), refused: `agent_revision:read=${r}` },
-    diagnoseAgentDeployment: { useCase: use.diagnoseAgentDeployment(revision), refused: 'agent:read=G1' },
-    listRoles: { useCase: use.listRoles(N), refused: administer },
-    createRole: { useCase: use.createRole(N, { permissions: [{ action: 'read', resourceKind: 'agent' }] }), refused: administer },
-    getRole: { useCase: use.getRole(N, names[role]!), refused: administer },
-    deleteRole: { useCase: use.deleteRole(N, names[role]!), refused: administer },
-    listAccessBindings: { useCase: use.listAccessBindings(N), refused: administer },
-    createAccessBinding: { useCase: use.createAccessBinding(N, { subjectId: names[principal]!, roleId: names[role]!, resourceKind: 'agent', resourceId: names[g]! }), refused: administer },
-    getAccessBinding: { useCase: use.getAccessBinding(N, names[binding]!), refused: administer },
-    deleteAccessBinding: { useCase: use.deleteAccessBinding(N, names[binding]!), refused: administer },
-    createServicePrincipal: { useCase: use.createServicePrincipal(N), refused: administer },
-    issueServiceKey: { useCase: use.issueServiceKey({ servicePrincipalId: names[principal]!, name: 'asked' }), refused: administer },
-    revokeServiceKey: { useCase: use.revokeServiceKey(names[key]!), refused: administer },
-  };
-};
+import { asked, existing, invented, sibling, type Targets } from './asked.ts';
+import { createFixture, expectDenied, judged, type Actor, type Fixture } from './fixture.ts';
 
 /** What a key may ask for; the routes of people alone have tests of their own. */
 const operationIds = routes.filter(({ access }) => access === undefined).map(({ operationId }) => operationId);

@@ -15,7 +15,12 @@ let place: { namespaceId: string; agentId: string; revisionId: string };
 beforeAll(async () => {
   world = await createWorld(await createDatabase());
   const roleId = newId('role');
+  const [spn, key] = [{ servicePrincipalId: newId('spn') }, { keyId: newId('key'), name: 'first', expiresAt: '2999-01-01T00:00:00.000Z' }];
+  const administrator = { principalId: newId('prn'), issuer: 'test', subject: 'first' };
+  const role = { roleId: newId('role'), permissions: [] };
+  const installation = { installationId: newId('ins'), name: 'Test', administrator, servicePrincipal: spn, role, bindings: [], serviceKey: { ...key, ...spn }, defaultNamespaceId: newId('ns') };
   await world.happened(iam, '', [
+    { type: 'InstallationBootstrapped', data: installation },
     { type: 'RoleCreated', data: { roleId, permissions: [{ action: 'read', resourceKind: 'agent' }, { action: 'operate', resourceKind: 'agent' }, { action: 'read', resourceKind: 'agent_revision' }] } },
     { type: 'AccessBindingCreated', data: { bindingId: newId('bnd'), subjectKind: 'identity', subjectId: actor.principalId, roleId } },
   ]);

@@ -1,4 +1,4 @@
-/** Which check comes first: every request below breaks several rules, and the answer names the first of them. (rest-contract 1.1, client-expectations CX-22) */
+/** Which check comes first: every request below breaks several rules, and the answer names the first of them. What follows the shape of the body: ../authorization/check-order.test.ts. (rest-contract 1.1, client-expectations CX-22) */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Route } from '../../src/http/rest/route.ts';
 import { routes } from '../../src/http/rest/routes.ts';

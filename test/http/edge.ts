@@ -2,6 +2,7 @@
 import { afterEach } from 'vitest';
 import { createHttpServer, type Health, type HttpServer, type HttpServerOptions } from '../../src/http/server.ts';
 import { Refusal } from '../../src/kernel/errors.ts';
+import type { Sent } from '../../src/kernel/parse.ts';
 import type { Services } from '../../src/services.ts';
 import { hostCookie } from '../../src/sign-in/sessions.ts';
 import { createLogger } from '../../src/telemetry/logger.ts';
@@ -24,6 +25,9 @@ export interface Call {
   readonly arguments: readonly unknown[];
 }
 
+/** A body is opened, as the services do once they know the caller. */
+const opened = (given: unknown): unknown => (typeof given === 'object' && given !== null && 'open' in given ? (given as Sent<unknown>).open() : given);
+
 /** Every method gives the answer set for it, throws it when it is an error, and fails the test when none is set. */
 const scripted = (answers: Readonly<Record<string, unknown>>, calls: Call[]): Services =>
   new Proxy({} as Services, {
@@ -33,7 +37,7 @@ const scripted = (answers: Readonly<Record<string, unknown>>, calls: Call[]): Se
         {
           get: (__, verb: string) => async (...given: unknown[]) => {
             const method = `${slice}.${verb}`;
-            calls.push({ method, arguments: given });
+            calls.push({ method, arguments: given.map(opened) });
             if (!(method in answers)) throw new Error(`Unexpected call of ${method}`);
             const answer = answers[method];
             if (answer instanceof Error) throw answer;

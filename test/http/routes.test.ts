@@ -37,7 +37,15 @@ interface Row {
 const credentials = { email: 'a@b', password: 'twelve chars' };
 const cookieName = 'openclaw_occ.session_token';
 const accountView = { id: 'usr_1', email: 'a@b', name: 'A', principalId: 'prn_1' };
-const control = (operationId: string, method: string, path: string, verb: string): Row => ({ operationId, request: { method, path, headers: person }, call: 'accounts.control', arguments: [verb], view: accountView, status: 200 });
+const version = { expectedVersion: 1 };
+const control = (operationId: string, method: string, path: string, verb: string): Row => ({
+  operationId,
+  request: { method, path, ...(method === 'GET' ? { headers: person } : json(version, person)) },
+  call: 'accounts.control',
+  arguments: method === 'GET' ? [verb] : [verb, version],
+  view: accountView,
+  status: 200,
+});
 
 const rows: readonly Row[] = [
   { operationId: 'getInstallation', request: { path: '/installation' }, call: 'installation.get', arguments: [], view: installationView, status: 200 },

@@ -7,6 +7,7 @@ import { openReplica, type Replica } from '../scenarios/replica.ts';
 import { startTestApplication, type TestApplication } from '../support/app.ts';
 import { openOperator, permissionOf, type TestOperator, type TestPrincipal } from '../support/principals.ts';
 import { auditOf, eventsOf } from '../support/request-events.ts';
+import { sent } from '../support/sent.ts';
 import { edges, send, useCases as use, type Answer, type EdgeName, type UseCase } from '../support/use-cases.ts';
 
 let application: TestApplication;
@@ -280,7 +281,7 @@ describe('races', () => {
     const revoke = await leaving.grant([permissionOf('installation:administer'), permissionOf('namespace:read'), permissionOf('agent:read')]);
     const caller = { ...replica.caller(), actor: { principalId: leaving.id, kind: 'service_principal' } as const, requestId: `req_leaving` };
     const held = replica.holdNext('AccessBindingCreated');
-    const binding = replica.services.iam.createAccessBinding(caller, namespaceId, await bindAgent()).catch((error: unknown) => error);
+    const binding = replica.services.iam.createAccessBinding(caller, namespaceId, sent(await bindAgent())).catch((error: unknown) => error);
     await held.reached;
     await revoke();
     held.release();
@@ -292,7 +293,7 @@ describe('races', () => {
     const { id } = await admin(use.createAgent(namespaceId, { name: 'leaving', configurationId, harnessAuth: { method: 'runtime' } }));
     const input = { ...(await bindAgent()), resourceId: id };
     const held = replica.holdNext('AccessBindingCreated');
-    const binding = replica.services.iam.createAccessBinding(replica.caller(), namespaceId, input).catch((error: unknown) => error);
+    const binding = replica.services.iam.createAccessBinding(replica.caller(), namespaceId, sent(input)).catch((error: unknown) => error);
     await held.reached;
     const { state } = await operator.streams.load(agents, id);
     const servicePrincipalId = state.phase === 'present' ? state.servicePrincipalId : '';
@@ -307,7 +308,7 @@ describe('races', () => {
     await issuer.grant([permissionOf('installation:administer')]);
     const caller = { ...replica.caller(), actor: { principalId: issuer.id, kind: 'service_principal' } as const, requestId: 'req_issuer' };
     const held = replica.holdNext('ServiceKeyIssued');
-    const issued = replica.services.serviceKeys.issue(caller, { servicePrincipalId: target, namespaceId, name: 'late' }).catch((error: unknown) => error);
+    const issued = replica.services.serviceKeys.issue(caller, sent({ servicePrincipalId: target, namespaceId, name: 'late' })).catch((error: unknown) => error);
     await held.reached;
     await operator.bind(target, await operator.createRole([permissionOf('agent:read')], { namespaceId }), { namespaceId });
     held.release();
@@ -338,7 +339,7 @@ describe('races', () => {
     const revoke = await leaving.grant([permissionOf('installation:administer')]);
     const caller = { ...replica.caller(), actor: { principalId: leaving.id, kind: 'principal' } as const, requestId: 'req_accounting' };
     const held = replica.holdNext('PrincipalCreated');
-    const created = replica.services.accounts.create(caller, { email: 'late@example.test', password: 'correct horse battery' }).catch((error: unknown) => error);
+    const created = replica.services.accounts.create(caller, sent({ email: 'late@example.test', password: 'correct horse battery' })).catch((error: unknown) => error);
     await held.reached;
     await revoke();
     held.release();

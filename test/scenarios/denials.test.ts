@@ -108,6 +108,15 @@ describe('scenario 25: over HTTP', () => {
     await application?.close();
   });
 
+  it('whoever is nobody in a Namespace is counted likewise, whatever body he sends', async () => {
+    const { client } = await operator.principal({ namespaceId: newId('ns') });
+    const body = { kind: 'agent', values: { constructor: 1 } };
+    const denied = async () => (await client.rest('POST', `/namespaces/${newId('ns')}/configurations`, body)).status;
+    const statuses = new Set<number>();
+    while (!statuses.has(429)) for (const status of await Promise.all(Array.from({ length: 40 }, denied))) statuses.add(status);
+    expect(statuses).toEqual(new Set([403, 429]));
+  });
+
   it('a denial too many is 429 without an event, what is permitted passes, and the end of the process leaves the summary', async () => {
     const principal = await operator.principal();
     await principal.grant([permissionOf('installation:read')]);

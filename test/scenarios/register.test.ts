@@ -4,6 +4,7 @@ import { iam } from '../../src/aggregates.ts';
 import { defaultNamespace, demand, stepsIn, type AgentAnswer, type Steps } from '../end-to-end/steps.ts';
 import { eventsOf, expectUnbrokenChains, storedEvents } from '../end-to-end/stored-history.ts';
 import { startTestApplication, type TestApplication } from '../support/app.ts';
+import { sent } from '../support/sent.ts';
 import { until } from '../support/until.ts';
 import { openReplica, type Replica } from './replica.ts';
 
@@ -48,7 +49,7 @@ describe('scenario 1: a name has one holder', () => {
   it('scenario 1: a creator that stopped between its register entry and its Agent is fenced off, and its late append fails', async () => {
     const { id: configurationId } = await steps.configure();
     const held = slow.holdNext('AgentCreated');
-    const late = slow.services.agents.create(slow.caller(), namespaceId, { name: 'triage', configurationId });
+    const late = slow.services.agents.create(slow.caller(), namespaceId, sent({ name: 'triage', configurationId }));
     const lost = expect(late).rejects.toMatchObject({ code: 'RESOURCE_CONFLICT' });
     await held.reached;
     const loserId = await registered('agent', 'triage');
@@ -70,7 +71,7 @@ describe('scenario 1: a name has one holder', () => {
   it('scenario 1: a creator that is only slow keeps its name', async () => {
     const { id: configurationId } = await steps.configure();
     const held = slow.holdNext('AgentCreated');
-    const created = slow.services.agents.create(slow.caller(), namespaceId, { name: 'slow', configurationId });
+    const created = slow.services.agents.create(slow.caller(), namespaceId, sent({ name: 'slow', configurationId }));
     await held.reached;
     const second = app.client.rest('POST', `${steps.at}/agents`, { name: 'slow', configurationId });
     held.release();
@@ -81,7 +82,7 @@ describe('scenario 1: a name has one holder', () => {
 
   it('scenario 1: a creation with an idempotency key that was fenced off comes back under an id no fence concerns', async () => {
     const { id: configurationId } = await steps.configure();
-    const create = (replica: Replica, options = {}) => replica.services.agents.create(replica.caller(), namespaceId, { name: 'keyed', configurationId }, options);
+    const create = (replica: Replica, options = {}) => replica.services.agents.create(replica.caller(), namespaceId, sent({ name: 'keyed', configurationId }), options);
     const late = slow.holdNext('AgentCreated');
     const created = create(slow, { idempotencyKey: 'a key of the late creator' });
     await late.reached;
@@ -100,7 +101,7 @@ describe('scenario 1: a name has one holder', () => {
 
   it('scenario 1: a Namespace whose creator stopped between its name and its first event loses the name for good', async () => {
     const held = slow.holdNext('NamespaceCreated');
-    const lost = expect(slow.services.namespaces.create(slow.caller(), { name: 'contested' })).rejects.toMatchObject({ code: 'RESOURCE_CONFLICT' });
+    const lost = expect(slow.services.namespaces.create(slow.caller(), sent({ name: 'contested' }))).rejects.toMatchObject({ code: 'RESOURCE_CONFLICT' });
     await held.reached;
     expect((await app.client.rest('POST', '/namespaces', { name: 'contested' })).status).toBe(201);
     held.release();
@@ -114,7 +115,7 @@ describe('scenario 2: a Configuration cannot be deleted under a concurrent user 
   it('scenario 2: deleted while a creation with it is held up, it stays deleted and the creation fails', async () => {
     const { id: configurationId } = await steps.configure();
     const held = slow.holdNext('AgentCreated');
-    const late = slow.services.agents.create(slow.caller(), namespaceId, { name: 'late creation', configurationId });
+    const late = slow.services.agents.create(slow.caller(), namespaceId, sent({ name: 'late creation', configurationId }));
     const lost = expect(late).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await held.reached;
     expect(await deleteConfiguration(configurationId)).toEqual({ status: 204 });
@@ -139,7 +140,7 @@ describe('scenario 2: a Configuration cannot be deleted under a concurrent user 
     const wanted = await steps.configure();
     const { id: agentId } = await steps.createAgent('changing', before.id);
     const held = slow.holdNext('AgentConfigurationBound');
-    const late = slow.services.agents.update(slow.caller(), { namespaceId, agentId }, { configurationId: wanted.id });
+    const late = slow.services.agents.update(slow.caller(), { namespaceId, agentId }, sent({ configurationId: wanted.id }));
     const lost = expect(late).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await held.reached;
     expect(await deleteConfiguration(wanted.id)).toEqual({ status: 204 });
@@ -155,7 +156,7 @@ describe('scenario 2: a Configuration cannot be deleted under a concurrent user 
     const second = await steps.configure();
     const { id: agentId } = await steps.createAgent('to and fro', first.id);
     const held = slow.holdNext('ReferencesDropped');
-    const late = slow.services.agents.update(slow.caller(), { namespaceId, agentId }, { configurationId: second.id });
+    const late = slow.services.agents.update(slow.caller(), { namespaceId, agentId }, sent({ configurationId: second.id }));
     await held.reached;
     await demand(app.client, 200, 'PATCH', steps.agentPath(agentId), { configurationId: first.id });
     held.release();
@@ -169,7 +170,7 @@ describe('scenario 2: a Configuration cannot be deleted under a concurrent user 
     const wanted = await steps.configure();
     const { id: agentId } = await steps.createAgent('trying again', before.id);
     const late = slow.holdNext('AgentConfigurationBound');
-    const changed = slow.services.agents.update(slow.caller(), { namespaceId, agentId }, { configurationId: wanted.id });
+    const changed = slow.services.agents.update(slow.caller(), { namespaceId, agentId }, sent({ configurationId: wanted.id }));
     await late.reached;
     const fenced = other.holdNext('ReferencesDropped');
     const refused = expect(other.services.configurations.delete(other.caller(), { namespaceId, configurationId: wanted.id })).rejects.toMatchObject({ code: 'RESOURCE_CONFLICT' });

@@ -19,7 +19,7 @@ import { hostCookie } from '../../src/sign-in/sessions.ts';
 import { createLogger } from '../../src/telemetry/logger.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { TestApplication } from '../support/app.ts';
-import { signInParts } from '../support/sign-in.ts';
+import { consoleOrigin, signInParts } from '../support/sign-in.ts';
 
 /** An append that has been asked for and does not get through before it is released. */
 export interface Held {
@@ -28,11 +28,12 @@ export interface Held {
   release(): void;
 }
 
-export const openReplica = async ({ database, dataDir }: TestApplication, name = 'replica') => {
+/** Another API process, over its own part of the database of a running application. */
+export const openApi = async ({ database, dataDir }: TestApplication, name: string, installationId: string) => {
   const { pool, url } = database;
   const store = createPostgresEventStore({ pool, url });
   const clock = await createDatabaseClock(pool);
-  const prefix = `${await createInstallationRow(pool).id()}.`;
+  const prefix = `${installationId}.`;
   const holds: { readonly type: string; readonly reach: () => void; readonly released: Promise<void> }[] = [];
 
   let failing: string | undefined;
@@ -53,8 +54,6 @@ export const openReplica = async ({ database, dataDir }: TestApplication, name =
   const streams = createStreams({ store: slow, clock, prefix });
   const audit = createAuditLog(streams);
   const authorizer = createAuthorizer({ streams, audit, denialLimit: { take: () => {} } });
-  const { state } = await streams.load(iam, '');
-  const installation = state.installation!;
   const log = { info: () => {}, warn: () => {}, error: () => {} };
   const compute = createProcessDriver({ root: `${dataDir}/${name}`, log });
   const keys = createKeys(createKeyRows(pool));
@@ -70,21 +69,12 @@ export const openReplica = async ({ database, dataDir }: TestApplication, name =
     keys,
     clock,
     signIn,
-    installationId: installation.installationId,
+    installationId,
   });
-  const { servicePrincipalId } = installation.serviceKey;
 
   return {
     services,
     streams,
-    installation,
-    /** The Installation's administrator, with a request of its own. */
-    caller: (): Caller => ({
-      actor: { principalId: servicePrincipalId, kind: 'service_principal' },
-      keyNamespaceId: undefined,
-      arrivedAt: performance.now(),
-      requestId: 'req_of-the-slow-replica',
-    }),
     /** Serves both edges on a free port. */
     serve: async (): Promise<{ readonly origin: string; close(): Promise<void> }> => {
       const authenticate = createAuthenticate({ authorizer, keys, sessionRows: signIn.sessionRows, clock });
@@ -92,7 +82,7 @@ export const openReplica = async ({ database, dataDir }: TestApplication, name =
       const metrics = createMetrics();
       const graphql = createGraphqlHandler({ services, core, reads, authenticate, metrics, log: silent, settings: { mode: 'production' }, changes: { subscribe: () => () => {} } });
       const health = { stalled: () => [], readiness: async () => ({ ready: true, degraded: [] }) };
-      const settings = { mode: 'production', trustedOrigins: [], trustedProxies: [], sessionCookie: hostCookie(true) } as const;
+      const settings = { mode: 'production', trustedOrigins: [consoleOrigin], trustedProxies: [], sessionCookie: hostCookie(true) } as const;
       const server = createHttpServer({ services, authenticate, health, metrics, log: silent, graphql, settings });
       return { origin: await server.listen('127.0.0.1', 0), close: () => server.close(0) };
     },
@@ -117,6 +107,23 @@ export const openReplica = async ({ database, dataDir }: TestApplication, name =
       clock.close();
       await store.close();
     },
+  };
+};
+
+export const openReplica = async (application: TestApplication, name = 'replica') => {
+  const replica = await openApi(application, name, await createInstallationRow(application.database.pool).id());
+  const installation = (await replica.streams.load(iam, '')).state.installation!;
+  const { servicePrincipalId } = installation.serviceKey;
+  return {
+    ...replica,
+    installation,
+    /** The Installation's administrator, with a request of its own. */
+    caller: (): Caller => ({
+      actor: { principalId: servicePrincipalId, kind: 'service_principal' },
+      keyNamespaceId: undefined,
+      arrivedAt: performance.now(),
+      requestId: 'req_of-the-slow-replica',
+    }),
   };
 };
 

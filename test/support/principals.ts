@@ -56,12 +56,12 @@ export const permissionOf = (text: string): GrantedPermission => {
   return { action: action as GrantedPermission['action'], resourceKind: resourceKind as ResourceKind };
 };
 
-/** Opens the operator of an application; close it before the application's database is dropped. */
-export const openOperator = async ({ origin, database }: TestApplication): Promise<TestOperator> => {
+/** Opens the operator of an application, or of an Installation beside it; close it before the application's database is dropped. */
+export const openOperator = async ({ origin, database }: Pick<TestApplication, 'origin' | 'database'>, beside?: string): Promise<TestOperator> => {
   const { pool, url } = database;
   const clock = await createDatabaseClock(pool);
   const store = createPostgresEventStore({ pool, url });
-  const installationId = await createInstallationRow(pool).id();
+  const installationId = beside ?? (await createInstallationRow(pool).id());
   const streams = createStreams({ store, clock, prefix: `${installationId}.` });
   const operator = createOperator({ streams, keyRows: createKeyRows(pool), clock, installationId, mayLockOut: true });
   const context = systemContext(installationId);

@@ -19,7 +19,7 @@ const read = (path: string, operationId: string, summary: string, verb: string) 
 
 /** Whatever the body of an external sign-in's control holds, it is refused for the same reason. */
 const control = (path: string, operationId: string, summary: string, verb: string) =>
-  route({ ...administration, method: 'POST', path, operationId, summary, body: Type.Object({}), bodyOptional: true, status: 200, answer: account, handle: ({ accounts }, { caller }) => accounts.control(caller, verb) });
+  route({ ...administration, method: 'POST', path, operationId, summary, body: Type.Object({}), bodyOptional: true, status: 200, answer: account, handle: ({ accounts }, { caller, body }) => accounts.control(caller, verb, body) });
 
 const one = '/api/auth/accounts/:userId';
 
@@ -31,6 +31,7 @@ export const accountRoutes = [
     operationId: 'createAccount',
     summary: 'Create an account, its Principal and, with a Role of the Installation, its binding',
     body: createAccountInput,
+    bodyUnread: true,
     status: 201,
     answer: account,
     handle: ({ accounts }, { caller, body }) => accounts.create(caller, body),

@@ -9,7 +9,7 @@ import { establishedLately, type Authenticate } from '../../iam/authenticate.ts'
 import type { Caller, Visitor } from '../../iam/caller.ts';
 import { Refusal } from '../../kernel/errors.ts';
 import { newId } from '../../kernel/ids.ts';
-import { parseInput } from '../../kernel/parse.ts';
+import { receive, receiveUnread } from '../../kernel/parse.ts';
 import type { Services } from '../../services.ts';
 import type { SessionCookieSettings } from '../../sign-in/sessions.ts';
 import type { Log } from '../../telemetry/logger.ts';
@@ -97,7 +97,11 @@ const writeView = ({ answer, cookie, status }: Route, view: unknown, response: S
   });
 };
 
-const bodyOf = ({ body, bodyOptional }: Route, sent: unknown): unknown => (body === undefined || (bodyOptional === true && sent === undefined) ? undefined : parseInput(body, sent));
+const bodyOf = ({ body, bodyOptional, bodyUnread, access }: Route, sent: unknown): unknown => {
+  if (body === undefined || (bodyOptional === true && sent === undefined)) return undefined;
+  const received = bodyUnread === true ? receiveUnread(body, sent) : receive(body, sent);
+  return access === 'public' ? received.open() : received;
+};
 
 export const createRest = ({ services, authenticate, transport, sessionCookie, metrics, log, ...serverOptions }: RestOptions): FastifyInstance => {
   const measured = (request: FastifyRequest, template: string, status: number): void =>

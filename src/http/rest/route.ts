@@ -2,6 +2,7 @@
 import type { Static, TSchema } from 'typebox';
 import type { Caller, Visitor } from '../../iam/caller.ts';
 import { idPattern, opaquePattern, type Prefix } from '../../kernel/ids.ts';
+import type { Sent } from '../../kernel/parse.ts';
 import type { Services } from '../../services.ts';
 import type { SessionCookie } from '../session-cookie.ts';
 import type { OriginRule } from '../transport.ts';
@@ -27,12 +28,15 @@ export type Access = 'public' | 'caller' | 'human';
 export interface RouteRequest<Path extends string, Body, A extends Access = 'caller'> {
   readonly caller: A extends 'public' ? Visitor : Caller;
   readonly params: { readonly [Name in ParameterOf<Path>]: string };
+  /** For whoever judges the caller to open; where anybody may ask, open already. Undefined where none was sent. */
   readonly body: Body;
   /** From the header of that name, on routes that take it. */
   readonly idempotencyKey: string | undefined;
   /** The version `If-Match` asks for, on routes that take it. */
   readonly ifMatch: number | undefined;
 }
+
+type BodyOf<Body extends TSchema | undefined, A extends Access> = Body extends TSchema ? (A extends 'public' ? Static<Body> : Sent<Static<Body>>) : undefined;
 
 interface Definition<Path extends string, Body extends TSchema | undefined, View, A extends Access> {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -49,6 +53,8 @@ interface Definition<Path extends string, Body extends TSchema | undefined, View
   readonly body?: Body;
   /** The body may be left out. */
   readonly bodyOptional?: true;
+  /** The caller's identity comes before the shape of the body too. (iam-auth-audit 2.6) */
+  readonly bodyUnread?: true;
   /** In bytes. */
   readonly bodyLimit?: number;
   /** Optional request headers this route honours. */
@@ -60,7 +66,7 @@ interface Definition<Path extends string, Body extends TSchema | undefined, View
   readonly cookie?: (view: View) => SessionCookie;
   /** Statuses of refusals beyond those of its kind of route. */
   readonly alsoAnswers?: readonly number[];
-  readonly handle: (services: Services, request: RouteRequest<Path, Body extends TSchema ? Static<Body> : undefined, A>) => Promise<View>;
+  readonly handle: (services: Services, request: RouteRequest<Path, BodyOf<Body, A>, A>) => Promise<View>;
 }
 
 /** A route whose parameters, body and view no longer show in its type. */
