@@ -176,6 +176,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
       passwords: createPasswords(),
       cookieName: config.sessionCookie.name,
       limits: createSignInLimits({ now: () => performance.now(), onLimit: (limited) => log.warn(limited, 'sign-in limited') }),
+      denialLimit,
     };
 
     const loops = new AbortController();

@@ -10,6 +10,7 @@ import type { ConfigurationReads } from './configuration/view.ts';
 import type { DeploymentReads } from './deployment/view.ts';
 import { createHistoryService, type HistoryService } from './history/service.ts';
 import type { HistoryReads } from './history/view.ts';
+import type { DenialLimit } from './iam/denial-limit.ts';
 import type { Keys } from './iam/keys.ts';
 import { createServiceKeyService, type ServiceKeyService } from './iam/service-keys.ts';
 import { createPolicyService, type PolicyService } from './iam/service.ts';
@@ -45,6 +46,7 @@ export interface SignInParts {
   readonly sessionRows: SessionRows;
   readonly passwords: Passwords;
   readonly limits: SignInLimits;
+  readonly denialLimit: Pick<DenialLimit, 'take'>;
   /** Of sessions; without it the usual one. */
   readonly cookieName?: string;
 }

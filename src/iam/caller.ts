@@ -10,6 +10,8 @@ export interface Visitor {
   readonly headers: Headers;
   /** The client's address as a trusted proxy tells it. Evidence of nothing: guesses are counted by it. */
   readonly clientAddress: string | undefined;
+  /** The other end of the connection, which may be a proxy's. */
+  readonly peerAddress: string;
   /** When the request arrived, by `performance.now()`: policy read since then is fresh enough to judge it. */
   readonly arrivedAt: number;
   /** Repeated in the answer and carried by every event of the request. */

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Core } from '../core.ts';
 import { ref } from '../iam/authorizer.ts';
 import type { Caller, Visitor } from '../iam/caller.ts';
+import type { DenialLimit } from '../iam/denial-limit.ts';
 import { evaluate } from '../iam/evaluate.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { Actor, AuditRecord } from '../kernel/event.ts';
@@ -10,6 +11,7 @@ import { accountNamed, canonicalEmail, isCurrentPassword, type AccountRows } fro
 import type { SignInInput } from './input.ts';
 import type { SignInLimits } from './limits.ts';
 import type { Passwords } from './passwords.ts';
+import { createTurns, tooManyFailed } from './turns.ts';
 import { newSession, presentedSession, sessionCookieName, sessionLifetimeMs, type SessionRows } from './sessions.ts';
 
 export interface SessionView {
@@ -19,8 +21,8 @@ export interface SessionView {
 
 export interface SignInService {
   /**
-   * Begins a session; its token is for the cookie and nothing else. Guesses wait, and a wrong password, an unknown email
-   * and an account that never came to be are one answer after the same work.
+   * Begins a session; its token is for the cookie and nothing else. Guesses beyond the limits wait, one after the other,
+   * and a wrong password, an unknown email and an account that never came to be are one answer after the same work.
    * @throws Refusal UNAUTHENTICATED, RATE_LIMITED, DEPENDENCY_UNAVAILABLE when it cannot be recorded
    */
   signIn(visitor: Visitor, input: SignInInput): Promise<{ readonly token: string; readonly lifetimeMs: number }>;
@@ -39,6 +41,7 @@ export const createSignInService = ({
   sessionRows,
   passwords,
   limits,
+  denialLimit,
   wait = delay,
   cookieName = sessionCookieName,
   installationId,
@@ -48,6 +51,8 @@ export const createSignInService = ({
   readonly sessionRows: SessionRows;
   readonly passwords: Passwords;
   readonly limits: SignInLimits;
+  /** All that are nobody's have one allowance: by one of its own a known email could be told from an unknown one. */
+  readonly denialLimit: Pick<DenialLimit, 'take'>;
   readonly wait?: (ms: number) => Promise<unknown>;
   /** The one cookie that carries a session. */
   readonly cookieName?: string;
@@ -55,6 +60,7 @@ export const createSignInService = ({
 }): SignInService => {
   const { authorizer, audit } = core;
   const resource = ref.installation(installationId);
+  const turns = createTurns();
   const login: Pick<AuditRecord, 'action' | 'resource'> = { action: 'authentication.login', resource };
 
   const begin = async ({ requestId, arrivedAt }: Visitor, { email, password }: SignInInput, waitMs: number): ReturnType<SignInService['signIn']> => {
@@ -66,13 +72,13 @@ export const createSignInService = ({
     const isRight = await passwords.verify(password, kept);
     // An administrator waits like everybody, and is then let in: nobody locks him out by guessing.
     const isAdministrator = account !== undefined && evaluate(policy.state, account.principalId, 'administer', resource).allowed;
-    if (limited && !(isRight && isAdministrator))
-      throw new Refusal('RATE_LIMITED', 'Too many sign-ins have failed', { retryAfterSeconds: Math.ceil(waitMs / 1_000) });
+    if (limited && !(isRight && isAdministrator)) throw tooManyFailed(waitMs);
 
     const session = newSession();
     const began = isRight && (await sessionRows.insert({ ...session, userId: account!.userId, passwordHash: account!.passwordHash }, sessionLifetimeMs));
     if (!began) {
       const known = account === undefined ? {} : { principalId: account.principalId };
+      denialLimit.take(nobody);
       await audit.record({ actor: nobody, requestId }, { type: 'SignInDenied', data: known }, { kind: 'authorization_denial', ...login, outcome: 'denied', reasonCode: 'INVALID_CREDENTIALS' }, policy.revision);
       throw wrong();
     }
@@ -88,14 +94,18 @@ export const createSignInService = ({
 
   return {
     signIn: async (visitor, input) => {
-      const attempt = limits.begin(canonicalEmail(input.email), visitor.clientAddress);
+      const email = canonicalEmail(input.email);
+      const { clientAddress, peerAddress } = visitor;
+      const attempt = limits.begin(email, clientAddress);
+      const { waitMs } = attempt;
+      const judged = () => begin(visitor, input, waitMs);
       try {
-        const session = await begin(visitor, input, attempt.waitMs);
+        const session = await (waitMs === 0 ? judged() : turns.inTurn(email, clientAddress ?? peerAddress, waitMs, judged));
         attempt.refund();
         return session;
       } catch (error) {
         // Not beyond the limit: there the attempts before it may be forgotten for it already.
-        if (attempt.waitMs === 0 && (!(error instanceof Refusal) || error.kind === 'unavailable')) attempt.refund();
+        if (waitMs === 0 && (!(error instanceof Refusal) || error.kind === 'unavailable')) attempt.refund();
         throw error;
       }
     },

@@ -8,6 +8,7 @@ import { newId } from '../../src/kernel/ids.ts';
 import { createStreams } from '../../src/runtime/streams.ts';
 import { startTestApplication, type TestApplication } from '../support/app.ts';
 import { createInMemoryEventStore } from '../support/in-memory-event-store.ts';
+import { openReplica } from './replica.ts';
 import { openOperator, permissionOf, type TestOperator } from '../support/principals.ts';
 
 const start = Date.parse('2026-01-01T00:00:00.000Z');
@@ -115,6 +116,26 @@ describe('scenario 25: over HTTP', () => {
     const statuses = new Set<number>();
     while (!statuses.has(429)) for (const status of await Promise.all(Array.from({ length: 40 }, denied))) statuses.add(status);
     expect(statuses).toEqual(new Set([403, 429]));
+  });
+
+  it('wrong sign-ins of ever other emails are denials of nobody: a few are recorded, the others counted', async () => {
+    const replica = await openReplica(application);
+    const server = await replica.serve();
+    const guess = async () => {
+      const body = JSON.stringify({ email: `${newId('usr')}@example.test`, password: 'a wrong password' });
+      const { status, headers } = await fetch(`${server.origin}/api/auth/sign-in/email`, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+      return status === 429 ? `429 after ${headers.get('retry-after')} s` : String(status);
+    };
+    const answers: string[] = [];
+    while (answers.filter((answer) => answer !== '401').length < 20) answers.push(...(await Promise.all(Array.from({ length: 40 }, guess))));
+    expect(new Set(answers)).toEqual(new Set(['401', '429 after 1 s']));
+    await replica.denialLimit.summarise();
+    const { rows } = await application.database.pool.query<{ type: string; data: string }>(`select type, data from event where stream like '%.audit-%' and type in ('SignInDenied', 'DenialsSuppressed')`);
+    expect(rows.filter(({ type }) => type === 'SignInDenied'), 'recorded one by one').toHaveLength(answers.filter((answer) => answer === '401').length);
+    const suppressed = rows.filter(({ type }) => type === 'DenialsSuppressed').map(({ data }) => JSON.parse(data) as { principalId: string; count: number }).filter(({ principalId }) => principalId === 'unresolved');
+    expect(suppressed).toEqual([expect.objectContaining({ principalId: 'unresolved', count: answers.filter((answer) => answer !== '401').length })]);
+    await server.close();
+    await replica.close();
   });
 
   it('a denial too many is 429 without an event, what is permitted passes, and the end of the process leaves the summary', async () => {

@@ -10,6 +10,7 @@ import { createHttpServer } from '../../src/http/server.ts';
 import { createAuthenticate } from '../../src/iam/authenticate.ts';
 import { createAuthorizer } from '../../src/iam/authorizer.ts';
 import type { Caller } from '../../src/iam/caller.ts';
+import { createDenialLimit } from '../../src/iam/denial-limit.ts';
 import { createKeys } from '../../src/iam/keys.ts';
 import { createDatabaseClock } from '../../src/postgres/clock.ts';
 import { createInstallationRow, createKeyRows } from '../../src/postgres/private-rows.ts';
@@ -59,7 +60,8 @@ export const openApi = async ({ database, dataDir }: TestApplication, name: stri
   const keys = createKeys(createKeyRows(pool));
   const core = { streams, authorizer, audit, waitFor: () => Promise.resolve() };
   const reads = createReads(pool);
-  const signIn = signInParts(pool);
+  const denialLimit = createDenialLimit({ audit, clock, installationId });
+  const signIn = { ...signInParts(pool), denialLimit };
   const services = createServices({
     core,
     reads,
@@ -75,6 +77,8 @@ export const openApi = async ({ database, dataDir }: TestApplication, name: stri
   return {
     services,
     streams,
+    /** Of the sign-ins. */
+    denialLimit,
     /** Serves both edges on a free port. */
     serve: async (): Promise<{ readonly origin: string; close(): Promise<void> }> => {
       const authenticate = createAuthenticate({ authorizer, keys, sessionRows: signIn.sessionRows, clock });
@@ -103,6 +107,7 @@ export const openApi = async ({ database, dataDir }: TestApplication, name: stri
       return { reached: reached.promise, release: released.resolve };
     },
     close: async () => {
+      await denialLimit.close();
       await compute.close({ stopWorkloads: false });
       clock.close();
       await store.close();

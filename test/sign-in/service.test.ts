@@ -4,7 +4,7 @@ import type { AuditEvent } from '../../src/audit/messages.ts';
 import { iamDecider } from '../../src/iam/iam.ts';
 import type { IamEvent } from '../../src/iam/messages.ts';
 import { noPolicy } from '../../src/iam/policy.ts';
-import { unavailable, type Refusal } from '../../src/kernel/errors.ts';
+import { Refusal, unavailable } from '../../src/kernel/errors.ts';
 import type { Envelope } from '../../src/kernel/event.ts';
 import type { Account } from '../../src/sign-in/accounts.ts';
 import { createSignInLimits } from '../../src/sign-in/limits.ts';
@@ -12,6 +12,7 @@ import { createPasswords } from '../../src/sign-in/passwords.ts';
 import { createSignInService, type SignInService } from '../../src/sign-in/service.ts';
 import type { SessionRows } from '../../src/sign-in/sessions.ts';
 import { cheaply } from '../support/sign-in.ts';
+import { until } from '../support/until.ts';
 
 const password = 'correct horse battery';
 const right = { email: 'Person@Example.test', password };
@@ -36,6 +37,10 @@ let recorded: { readonly event: AuditEvent; readonly actor: string; readonly out
 let failAudit: boolean;
 let failPolicy: boolean;
 let replaced: boolean;
+let denied: number;
+let allowance: number;
+/** What a wait ends with; at once unless a test holds it up. */
+let waiting: () => Promise<unknown>;
 let signIn: SignInService['signIn'];
 
 beforeEach(async () => {
@@ -46,6 +51,9 @@ beforeEach(async () => {
   failAudit = false;
   failPolicy = false;
   replaced = false;
+  denied = 0;
+  allowance = Infinity;
+  waiting = () => Promise.resolve();
   const passwords = createPasswords((...work) => (hashed++, cheaply(...work)));
   const accounts: Account[] = [];
   for (const [name, { email }] of Object.entries({ person: right, admin: administrator, orphan }))
@@ -74,15 +82,22 @@ beforeEach(async () => {
     sessionRows: sessionRows as SessionRows,
     passwords,
     limits: createSignInLimits({ now: () => 1_000_000, onLimit: () => {} }),
-    wait: async (ms) => waited.push(ms),
+    denialLimit: {
+      take: ({ principalId }) => {
+        expect(principalId).toBe('unresolved');
+        if (denied === allowance) throw new Refusal('RATE_LIMITED', 'Too many requests were denied', { retryAfterSeconds: 1 });
+        denied++;
+      },
+    },
+    wait: (ms) => (waited.push(ms), waiting()),
     installationId: 'ins_1',
   });
   signIn = service.signIn;
 });
 
-const attempt = async (input: typeof right, clientAddress?: string) => {
+const attempt = async (input: typeof right, clientAddress?: string, peerAddress = '192.0.2.200') => {
   try {
-    await signIn({ headers: {}, clientAddress, arrivedAt: 0, requestId: 'req_1' }, input);
+    await signIn({ headers: {}, clientAddress, peerAddress, arrivedAt: 0, requestId: 'req_1' }, input);
     return 'signed in';
   } catch (error) {
     const { code, message, retryAfterSeconds } = error as Refusal;
@@ -182,5 +197,87 @@ describe('a sign-in', () => {
     for (let index = 0; index < 20; index++) await attempt({ email: `${index}@example.test`, password }, '192.0.2.1');
     expect(await attempt({ email: 'fresh@example.test', password }, '192.0.2.1')).toMatchObject({ code: 'RATE_LIMITED' });
     expect(await attempt({ email: 'other@example.test', password }, '192.0.2.2')).toMatchObject({ code: 'UNAUTHENTICATED' });
+  });
+
+  it('that is denied counts among the denials of nobody, known or not; one too many is 429 and no event, and the right password passes', async () => {
+    allowance = 3;
+    const answers = [];
+    for (const input of [wrong, unknown, orphan, wrong, unknown]) answers.push(await attempt(input));
+    expect(answers.map((answer) => (answer as { code: string }).code)).toEqual(['UNAUTHENTICATED', 'UNAUTHENTICATED', 'UNAUTHENTICATED', 'RATE_LIMITED', 'RATE_LIMITED']);
+    expect(answers[3]).toEqual(answers[4]);
+    expect({ recorded: recorded.length, denied }).toEqual({ recorded: 3, denied: 3 });
+    expect(await attempt(right)).toBe('signed in');
+  });
+
+  describe('beyond the limit, at the same time as others', () => {
+    const guess = { ...administrator, password: 'wrong horse battery' };
+    let endings: (() => void)[];
+    beforeEach(async () => {
+      await times(10, guess);
+      endings = [];
+      waiting = () => new Promise<void>((resolve) => void endings.push(resolve));
+      hashed = 0;
+    });
+    /** Lets all that can go on do so. */
+    const settled = () => new Promise((resolve) => setImmediate(resolve));
+    const codes = (answers: readonly unknown[]) => answers.map((answer) => (answer as { code?: string }).code ?? answer);
+
+    it('is looked at after them: many guesses at once are no more than one after the other', async () => {
+      const answers = Array.from({ length: 20 }, () => attempt(guess));
+      await settled();
+      expect({ waiting: endings.length, hashed }).toEqual({ waiting: 1, hashed: 0 });
+      for (let turn = 1; turn <= 3; turn++) {
+        endings[turn - 1]!();
+        await until(`guess ${turn} looked at`, () => hashed, (count) => count === turn);
+        await settled();
+        expect({ waiting: endings.length, hashed }).toEqual({ waiting: Math.min(turn + 1, 3), hashed: turn });
+      }
+      expect(codes(await Promise.all(answers))).toEqual(Array<string>(20).fill('RATE_LIMITED'));
+      expect(hashed, 'guesses looked at').toBe(3);
+      const next = attempt(guess);
+      await settled();
+      endings[3]!();
+      await next;
+      expect(hashed, 'the line is as short as before').toBe(4);
+    });
+
+    it.each([
+      ['of another client behind the proxy', '192.0.2.9', undefined],
+      ['of another end of the connection', undefined, '192.0.2.9'],
+      ['of another /64', '2001:db8:0:2::1', undefined],
+    ])('the administrator %s waits for himself alone', async (_, clientAddress, peerAddress) => {
+      const place = clientAddress?.includes(':') ? '2001:db8:0:1::1' : '192.0.2.1';
+      const guesses = Array.from({ length: 20 }, () => (clientAddress === undefined ? attempt(guess) : attempt(guess, place)));
+      const own = attempt(administrator, clientAddress, peerAddress);
+      await settled();
+      expect(endings).toHaveLength(2);
+      endings[1]!();
+      expect(await own).toBe('signed in');
+      waiting = () => Promise.resolve();
+      endings[0]!();
+      await Promise.all(guesses);
+    });
+
+    it.each([
+      ['an address of the same /64', '2001:db8:0:1::1', '2001:DB8:0:1:ffff:0:0:2'],
+      ['the same address, written otherwise', '::ffff:192.0.2.1', '192.0.2.1'],
+      ['a /64 with zeros left out', '2001:db8::1:0:0:0:1', '2001:db8:0:1::9'],
+    ])('%s is in the same line', async (_, one, same) => {
+      const guesses = [attempt(guess, one), attempt(guess, same)];
+      await settled();
+      expect(endings).toHaveLength(1);
+      waiting = () => Promise.resolve();
+      endings[0]!();
+      expect(codes(await Promise.all(guesses))).toEqual(['RATE_LIMITED', 'RATE_LIMITED']);
+    });
+
+    it('the guesses at one account hold up no other', async () => {
+      const guesses = [attempt(guess), attempt(guess)];
+      expect(await attempt(right)).toBe('signed in');
+      waiting = () => Promise.resolve();
+      await settled();
+      endings[0]!();
+      await Promise.all(guesses);
+    });
   });
 });

@@ -16,6 +16,7 @@ export const signInParts = (pool: Pool): SignInParts => ({
   sessionRows: createSessionRows(pool),
   passwords: createPasswords(cheaply),
   limits: createSignInLimits({ now: () => performance.now(), onLimit: () => {} }),
+  denialLimit: { take: () => {} },
 });
 
 /** Where the pages of a test application come from. */

@@ -26,7 +26,8 @@ export const createAdmission = (
     const malformed = parameters.filter(({ name, pattern }) => !pattern.test(params[name] ?? ''));
     if (malformed.length > 0) throw invalidRequest(malformed.map(({ name }) => ({ path: `/${name}`, code: 'INVALID_FORMAT' })));
     transport.assert(request, origin);
-    const caller = access === 'public' ? { headers, clientAddress: transport.clientAddress(request), arrivedAt, requestId } : await authenticate(headers, requestId);
+    const visitor = (): Visitor => ({ headers, clientAddress: transport.clientAddress(request), peerAddress: request.socket.remoteAddress ?? '', arrivedAt, requestId });
+    const caller = access === 'public' ? visitor() : await authenticate(headers, requestId);
     const carriesBody = declaredLength > 0 || headers['transfer-encoding'] !== undefined;
     if (body === undefined && carriesBody) throw new Refusal('INVALID_REQUEST', 'This route takes no body');
     return caller;
