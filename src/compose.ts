@@ -42,6 +42,7 @@ import type { Gateways } from './native-admin/service.ts';
 import { createServices, type Services, type SignInParts } from './services.ts';
 import { endSessionsSince } from './sign-in/ended-sessions.ts';
 import { createSignInLimits } from './sign-in/limits.ts';
+import { sweepOrphans } from './sign-in/orphans.ts';
 import { createPasswords } from './sign-in/passwords.ts';
 import { createRecognition } from './store-identity/recognition.ts';
 
@@ -239,6 +240,18 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
         administratorEmail: config.administratorEmail,
       });
       await services.namespaces.ensureDefault(born.defaultNamespaceId, systemContext(installationId));
+    }
+
+    if (isApi) {
+      const sweep = async (): Promise<void> => {
+        if (gate.mismatch !== undefined) return;
+        const erased = await sweepOrphans({ streams, accountRows: signIn.accountRows, keyRows: keys, installationId });
+        if (erased.accounts + erased.keys > 0) log.warn(erased, 'erased private rows that the history never named');
+      };
+      const sweepOrLog = () => void sweep().catch((error: unknown) => log.warn({ error }, 'private rows could not be swept'));
+      sweepOrLog();
+      const timer = setInterval(sweepOrLog, sweepEveryMs);
+      loops.signal.addEventListener('abort', () => clearInterval(timer), { once: true });
     }
 
     const isWorker = config.roles.includes('worker');

@@ -27,6 +27,7 @@ export type IamCommand =
   | { readonly type: 'CreateGroupMembership'; readonly groupId: string; readonly principalId: string }
   | { readonly type: 'DeleteGroupMembership'; readonly groupId: string; readonly principalId: string }
   | { readonly type: 'IssueServiceKey'; readonly key: ServiceKey }
+  | { readonly type: 'AbandonServiceKey'; readonly keyId: string }
   | { readonly type: 'RevokeServiceKey'; readonly keyId: string }
   | {
       readonly type: 'RemoveAgentBindings';
@@ -45,6 +46,7 @@ export const invalid = (path: string, message: string): Refusal => new Refusal('
 const notFound = (what: string): Refusal => new Refusal('NOT_FOUND', `The ${what} was not found`);
 
 const conflict = (message: string): Refusal => new Refusal('RESOURCE_CONFLICT', message);
+const givenUp = (): Refusal => conflict('The creation took too long and was given up');
 
 const gone = (): Refusal => invalid('/namespaceId', 'The Namespace is gone');
 
@@ -76,7 +78,7 @@ const decide = (policy: Policy, command: IamCommand): Decision<IamEvent> => {
     case 'CreatePrincipal': {
       const { type: _, role, ...data } = command;
       if (policy.identities.has(data.principalId)) return [];
-      if (policy.removed.has(data.principalId)) return conflict('The creation took too long and was given up');
+      if (policy.removed.has(data.principalId)) return givenUp();
       if (policy.principalOfAccount.has(accountKey(data))) return conflict('The account has a principal already');
       const created: IamEvent = { type: 'PrincipalCreated', data };
       if (role === undefined) return [created];
@@ -166,7 +168,12 @@ const decide = (policy: Policy, command: IamCommand): Decision<IamEvent> => {
       if (owner?.kind !== 'service_principal' || owner.agentId !== undefined) return invalid('/servicePrincipalId', 'No key can be issued for this principal');
       if (owner.namespaceId !== command.key.namespaceId) return invalid('/namespaceId', 'A key has the scope of its principal');
       if (owner.namespaceId !== undefined && policy.removed.has(owner.namespaceId)) return gone();
+      if (policy.removed.has(command.key.keyId)) return givenUp();
       return [{ type: 'ServiceKeyIssued', data: command.key }];
+    }
+    case 'AbandonServiceKey': {
+      const { keyId } = command;
+      return policy.keys.has(keyId) || policy.removed.has(keyId) ? [] : [{ type: 'ServiceKeyAbandoned', data: { keyId } }];
     }
     case 'RevokeServiceKey': {
       const key = policy.keys.get(command.keyId);

@@ -13,6 +13,8 @@ export interface KeyRows {
   /** The hash of a key's secret part; undefined when there is no row. */
   secretHash(keyId: string): Promise<Buffer | undefined>;
   erase(keyId: string): Promise<void>;
+  /** Ids of the keys whose row is older than this. */
+  olderThan(ageMs: number): Promise<readonly string[]>;
 }
 
 const hashOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
@@ -26,7 +28,7 @@ export const newKey = (): { readonly keyId: string; readonly text: string; reado
 
 const keyText = /^exk\.(key_[0-9a-f-]{36})\.([A-Za-z0-9_-]{43})$/;
 
-export interface Keys extends Pick<KeyRows, 'insert' | 'erase'> {
+export interface Keys extends Pick<KeyRows, 'insert' | 'erase' | 'olderThan'> {
   /** The key a text is, if its hash matches and the policy has it issued, neither revoked nor expired. */
   verify(text: string, policy: Policy, nowMs: number): Promise<ServiceKey | undefined>;
   /** To be called when a row was erased, by whichever process: one whose revocation could not be recorded is not in the history. */
@@ -43,6 +45,7 @@ export const createKeys = (rows: KeyRows): Keys => {
   };
   return {
     forget,
+    olderThan: (ageMs) => rows.olderThan(ageMs),
     insert: (keyId, servicePrincipalId, secretHash) => rows.insert(keyId, servicePrincipalId, secretHash),
     erase: async (keyId) => {
       await rows.erase(keyId);

@@ -113,6 +113,8 @@ const serviceKeyIssued = defineEvent('ServiceKeyIssued', {
   skeleton: serviceKeyShape,
   view: ['keyId', 'servicePrincipalId', 'namespaceId', 'name', 'expiresAt'],
 });
+/** Its event had not come when its row was taken away: it cannot come any more. */
+const serviceKeyAbandoned = defineEvent('ServiceKeyAbandoned', { skeleton: Type.Object({ keyId: id }), view: ['keyId'] });
 const serviceKeyRevoked = defineEvent('ServiceKeyRevoked', {
   skeleton: Type.Object({ keyId: id, servicePrincipalId: id }),
   view: ['keyId', 'servicePrincipalId'],
@@ -166,6 +168,7 @@ export const iamEvents = createCodec(
   groupMembershipCreated,
   groupMembershipDeleted,
   serviceKeyIssued,
+  serviceKeyAbandoned,
   serviceKeyRevoked,
   agentBindingsRemoved,
   agentRestrictionsRemoved,
@@ -191,6 +194,7 @@ export type IamEvent =
   | EventOf<typeof groupMembershipCreated>
   | EventOf<typeof groupMembershipDeleted>
   | EventOf<typeof serviceKeyIssued>
+  | EventOf<typeof serviceKeyAbandoned>
   | EventOf<typeof serviceKeyRevoked>
   | EventOf<typeof agentBindingsRemoved>
   | EventOf<typeof agentRestrictionsRemoved>

@@ -42,7 +42,7 @@ export interface Policy {
   readonly groupsOfPrincipal: Map<string, Set<string>>;
   /** In the order of their issue. */
   readonly keys: OrderedMap<string, ServiceKey>;
-  /** Resources that are gone for good: unusable as the target of a binding. Principals that never came to be are among them. */
+  /** Resources that are gone for good: unusable as the target of a binding. Principals and keys that never came to be are among them. */
   readonly removed: Set<string>;
   /** Rules that history has broken, by the id of what breaks each: while there is one, everything is denied. (AZ-203) */
   readonly breaches: Map<string, Breach>;
@@ -268,6 +268,8 @@ export const evolvePolicy = (policy: Policy, { type, data }: IamEvent, { occurre
       return withoutMembership(policy, data);
     case 'ServiceKeyIssued':
       return { ...policy, keys: policy.keys.set(data.keyId, data) };
+    case 'ServiceKeyAbandoned':
+      return { ...policy, removed: policy.removed.add(data.keyId) };
     case 'ServiceKeyRevoked':
       return { ...policy, keys: policy.keys.delete(data.keyId) };
     case 'AgentBindingsRemoved': {

@@ -10,6 +10,8 @@ import type { FoundSession, SessionRows } from '../sign-in/sessions.ts';
 /** Where every process hears that a key's row is gone. */
 export const keyErasedChannel = 'service_key_erased';
 
+const isOlder = `created_at < clock_timestamp() - $1 * interval '1 millisecond'`;
+
 export const createKeyRows = (pool: Pool): KeyRows & { eraseOfPrincipal(servicePrincipalId: string): Promise<void> } => ({
   insert: async (keyId, servicePrincipalId, secretHash) => {
     await pool.query('insert into service_key (key_id, service_principal_id, secret_hash) values ($1, $2, $3)', [keyId, servicePrincipalId, secretHash]);
@@ -20,6 +22,10 @@ export const createKeyRows = (pool: Pool): KeyRows & { eraseOfPrincipal(serviceP
   },
   erase: async (keyId) => {
     await pool.query(`with erased as (delete from service_key where key_id = $1 returning key_id) select pg_notify('${keyErasedChannel}', '') from erased`, [keyId]);
+  },
+  olderThan: async (ageMs) => {
+    const { rows } = await pool.query<{ key_id: string }>(`select key_id from service_key where ${isOlder}`, [ageMs]);
+    return rows.map(({ key_id }) => key_id);
   },
   eraseOfPrincipal: async (servicePrincipalId) => {
     await pool.query('delete from service_key where service_principal_id = $1', [servicePrincipalId]);
@@ -47,6 +53,7 @@ export const createAccountRows = (pool: Pool): AccountRows => ({
   erase: async (userId) => {
     await pool.query('delete from account where user_id = $1', [userId]);
   },
+  olderThan: async (ageMs) => (await pool.query<Pick<Account, 'userId' | 'principalId'>>(`select user_id as "userId", principal_id as "principalId" from account where ${isOlder}`, [ageMs])).rows,
 });
 
 export const createSessionRows = (pool: Pool): SessionRows => ({

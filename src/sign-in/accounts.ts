@@ -26,6 +26,8 @@ export interface AccountRows {
   /** Changes the password to the one the history names already, and ends every session of the account; answers how many. */
   replacePassword(userId: string, password: Pick<Account, 'passwordHash'> & { readonly passwordId: string }): Promise<number>;
   erase(userId: string): Promise<void>;
+  /** Accounts whose row is older than this. */
+  olderThan(ageMs: number): Promise<readonly Pick<Account, 'userId' | 'principalId'>[]>;
 }
 
 /** Who vouches for the Principals of these accounts. */

@@ -51,6 +51,7 @@ const installation: readonly (readonly [string, ProductEvent])[] = [
   ['iam', { type: 'GroupMembershipDeleted', data: { groupId: 'grp_1', principalId: 'prn_2' } }],
   ['iam', { type: 'GroupDeleted', data: { groupId: 'grp_1', principalIds: [] } }],
   ['iam', { type: 'ServiceKeyIssued', data: { ...serviceKey, keyId: 'key_2' } }],
+  ['iam', { type: 'ServiceKeyAbandoned', data: { keyId: 'key_3' } }],
   ['iam', { type: 'ServiceKeyRevoked', data: { keyId: 'key_2', servicePrincipalId: 'spn_1' } }],
   [
     'iam',
