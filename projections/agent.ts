@@ -154,5 +154,14 @@ export const agentReads = (pool: Pool): AgentReads => {
     byIds: (ids) => read({ name: 'by_ids', select: 'select * from agent_v1 where agent_id = any($1)', order }, [ids]),
     listBelow: (visible, request) =>
       read({ name: 'list_below', select: pageBelow('agent_v1', 'namespace_id = wanted.id', 'created_position', 'agent_id'), order }, belowValues(visible, request)),
+    byHash: (installationId, hash) =>
+      read(
+        {
+          name: 'by_hash',
+          select: `select * from agent_v1 where starts_with(encode(sha256(convert_to($1 || '/' || namespace_id || '/' || agent_id, 'UTF8')), 'hex'), $2)`,
+          order,
+        },
+        [installationId, hash],
+      ),
   };
 };

@@ -11,6 +11,7 @@ import type { Config } from './config.ts';
 import { consumers } from './consumers.ts';
 import type { Position } from './event-store/event-store.ts';
 import { createGraphqlHandler } from './http/graphql.ts';
+import type { Timers } from './http/native-admin/lease.ts';
 import { createHttpServer, type Health } from './http/server.ts';
 import { createAuthenticate } from './iam/authenticate.ts';
 import { createAuthorizer } from './iam/authorizer.ts';
@@ -64,6 +65,8 @@ export interface Seams {
   readonly onPoint?: (name: string) => Promise<void>;
   /** Tells where gateways are, in place of the driver of this process. */
   readonly gateways?: Gateways;
+  /** When who has the native admin UI open is judged again. */
+  readonly timers?: Timers;
 }
 
 export interface StartOptions extends Seams {
@@ -297,7 +300,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
         },
       };
       const graphql = createGraphqlHandler({ services, core, reads, authenticate, metrics, log, settings: config, changes });
-      const server = createHttpServer({ services, authenticate, health, metrics, log, graphql, settings: config });
+      const server = createHttpServer({ services, authenticate, health, metrics, log, graphql, settings: config, timers: seams.timers });
       origin = await server.listen(config.host, config.port);
       stack.defer(() => server.close());
       stack.defer(() => graphql.close());

@@ -94,7 +94,7 @@ export const createServices = ({
   configurations: createConfigurationService({ core, reads: reads.configurations }),
   agents: { ...createAgentService({ core, reads: reads.agents }), deploy: createDeploy({ core, compute }) },
   revisions: { ...createRevisionService({ core, revisionReads: reads.revisions, deploymentReads: reads.deployments }), diagnose: createDiagnose({ core, diagnosing, clock }) },
-  nativeAdmin: createNativeAdminService({ core, ...nativeAdmin, installationId }),
+  nativeAdmin: createNativeAdminService({ core, reads: reads.agents, ...nativeAdmin, installationId }),
   history: createHistoryService({ core, reads: reads.history, installationId }),
   iam: createPolicyService({ core, installationId }),
   serviceKeys: createServiceKeyService({ core, keys, clock, installationId }),

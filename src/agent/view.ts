@@ -42,4 +42,6 @@ export interface AgentReads {
   byIds(ids: readonly string[]): Promise<Reading<AgentView>>;
   /** Visible Agents of each Namespace, or one page of them, in creation order, all Namespaces in one statement. */
   listBelow(visible: VisibilityBelow, page?: PageRequest): Promise<Reading<AgentView>>;
+  /** Agents whose hash in a host begins so: of `<Installation>/<Namespace>/<Agent>`, SHA-256 in hex. */
+  byHash(installationId: string, hash: string): Promise<Reading<AgentView>>;
 }

@@ -26,7 +26,15 @@ const signedOut = defineEvent('SignedOut', { skeleton: Type.Object({ principalId
 /** Of an earlier build: by the operator of the host. A password is replaced on the `iam` stream now. */
 const passwordReset = defineEvent('PasswordReset', { skeleton: Type.Object({ principalId: Type.String() }), view: ['principalId'] });
 
-export const auditEvents = createCodec(authorizationDenied, commandFailed, denialsSuppressed, signedIn, signInDenied, signedOut, passwordReset);
+const connection = { namespaceId: Type.String(), agentId: Type.String(), revisionId: Type.String(), connectionId: Type.String() };
+/** A person's WebSocket to the native admin UI of an Agent. */
+const nativeAdminConnected = defineEvent('NativeAdminConnected', { skeleton: Type.Object(connection), view: ['namespaceId', 'agentId', 'revisionId', 'connectionId'] });
+const nativeAdminClosed = defineEvent('NativeAdminClosed', {
+  skeleton: Type.Object({ ...connection, closeReason: Type.String() }),
+  view: ['namespaceId', 'agentId', 'revisionId', 'connectionId', 'closeReason'],
+});
+
+export const auditEvents = createCodec(authorizationDenied, commandFailed, denialsSuppressed, signedIn, signInDenied, signedOut, passwordReset, nativeAdminConnected, nativeAdminClosed);
 export type AuditEvent =
   | EventOf<typeof authorizationDenied>
   | EventOf<typeof commandFailed>
@@ -34,4 +42,6 @@ export type AuditEvent =
   | EventOf<typeof signedIn>
   | EventOf<typeof signInDenied>
   | EventOf<typeof signedOut>
-  | EventOf<typeof passwordReset>;
+  | EventOf<typeof passwordReset>
+  | EventOf<typeof nativeAdminConnected>
+  | EventOf<typeof nativeAdminClosed>;

@@ -1,5 +1,6 @@
 /** How every answer is written: one envelope, the same headers on successes and errors. (rest-contract 1.2, 1.3, 1.7) */
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { STATUS_CODES, type OutgoingHttpHeaders, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { Refusal } from '../kernel/errors.ts';
 import { statusOf } from './errors.ts';
 
@@ -39,4 +40,13 @@ export const writeRefusal = (response: ServerResponse, refusal: Refusal, request
   const status = statusOf(refusal);
   write(response, status, requestId, refusalText(refusal, requestId), { ...refusalHeaders(refusal), ...more });
   return status;
+};
+
+/** Writes a refusal where no request was made of the bytes, or one that asked for another protocol, and ends the connection. */
+export const refuseOnSocket = (socket: Duplex, refusal: Refusal, requestId: string): void => {
+  if (!socket.writable) return void socket.destroy();
+  const status = statusOf(refusal);
+  const text = refusalText(refusal, requestId);
+  const headers = Object.entries(headersOf(requestId, text, { ...refusalHeaders(refusal), connection: 'close' })).map(([name, value]) => `${name}: ${String(value)}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join('')}\r\n${text}`);
 };

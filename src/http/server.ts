@@ -2,16 +2,20 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import type { Authenticate } from '../iam/authenticate.ts';
 import { Fault, Refusal } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
+import type { NativeAdminSettings } from '../native-admin/domains.ts';
 import type { Services } from '../services.ts';
 import type { SessionCookieSettings } from '../sign-in/sessions.ts';
 import type { Log } from '../telemetry/logger.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { headersOf, refusalText, write, writeRefusal } from './answer.ts';
+import { refuseOnSocket, write, writeRefusal } from './answer.ts';
 import { publicRefusal } from './errors.ts';
+import type { Timers } from './native-admin/lease.ts';
+import { createNativeAdminProxy } from './native-admin/proxy.ts';
 import { writeGraphqlRefusal } from './graphql-refusal.ts';
 import { openApiText } from './openapi.ts';
 import { createRest } from './rest/rest.ts';
@@ -33,7 +37,13 @@ export interface HttpServerOptions {
   readonly log: Log;
   /** Serves `/graphql`, once the request has come by a trusted way. */
   readonly graphql: (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
-  readonly settings: TransportSettings & { readonly sessionCookie: SessionCookieSettings };
+  readonly settings: TransportSettings & {
+    readonly sessionCookie: SessionCookieSettings;
+    /** Undefined unless the native admin UI is enabled. */
+    readonly nativeAdmin?: NativeAdminSettings | undefined;
+  };
+  /** When who has the native admin UI open is judged again. */
+  readonly timers?: Timers | undefined;
 }
 
 export interface HttpServer {
@@ -55,13 +65,7 @@ const sweepMs = 50;
 const isGraphql = (url = ''): boolean => /^(?:https?:\/\/[^/?#]*)?\/graphql(?:\?|$)/i.test(url);
 
 /** What Node's parser refuses never becomes a request, and is still answered in the envelope. */
-const refuseUnparsed = (_: Error, socket: Socket): void => {
-  if (!socket.writable) return void socket.destroy();
-  const requestId = newId('req');
-  const text = refusalText(new Refusal('INVALID_REQUEST', 'The request is not valid HTTP'), requestId);
-  const headers = Object.entries(headersOf(requestId, text, { connection: 'close' })).map(([name, value]) => `${name}: ${String(value)}\r\n`);
-  socket.end(`HTTP/1.1 400 Bad Request\r\n${headers.join('')}\r\n${text}`);
-};
+const refuseUnparsed = (_: Error, socket: Socket): void => refuseOnSocket(socket, new Refusal('INVALID_REQUEST', 'The request is not valid HTTP'), newId('req'));
 
 const listenError = (error: NodeJS.ErrnoException, host: string, port: number): Fault => {
   const reason = error.code === 'EADDRINUSE' ? 'the port is already in use' : error.code === 'EACCES' ? 'the port may not be used by this user' : error.message;
@@ -98,6 +102,7 @@ const addOperatorRoutes = (app: FastifyInstance, { health, metrics, log, setting
 export const createHttpServer = (options: HttpServerOptions): HttpServer => {
   const { services, authenticate, metrics, log, graphql, settings } = options;
   const transport = createTransport(settings);
+  const nativeAdmin = settings.nativeAdmin && createNativeAdminProxy({ settings: settings.nativeAdmin, service: services.nativeAdmin, authenticate, transport, metrics, log, timers: options.timers });
   let server!: Server;
 
   const serveGraphql = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -123,12 +128,14 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
     serverFactory: (rest) => {
       const serve = (request: IncomingMessage, response: ServerResponse): void => {
         if (request.headers.host === undefined && request.httpVersion === '1.1') writeRefusal(response, new Refusal('INVALID_REQUEST', 'The Host header is missing'), newId('req'));
+        else if (nativeAdmin?.isFor(request) === true) void nativeAdmin.serve(request, response);
         else if (isGraphql(request.url)) void serveGraphql(request, response);
         else rest(request, response);
       };
       // Without these Node answers a missing Host and an unknown expectation by itself, and without a body.
-      server = createServer({ requireHostHeader: false, requestTimeout: requestTimeoutMs, keepAliveTimeout: keepAliveMs }, serve);
+      server = createServer({ requireHostHeader: false, requestTimeout: requestTimeoutMs, keepAliveTimeout: keepAliveMs, shouldUpgradeCallback: (request) => nativeAdmin?.isFor(request) === true }, serve);
       server.on('checkExpectation', serve);
+      if (nativeAdmin !== undefined) server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => void nativeAdmin.upgrade(request, socket, head));
       return server;
     },
   });
@@ -145,6 +152,7 @@ export const createHttpServer = (options: HttpServerOptions): HttpServer => {
       return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`;
     },
     close: async (drainMs = 10_000) => {
+      await nativeAdmin?.close();
       // A connection that falls idle after its last answer would otherwise be kept open.
       const sweep = setInterval(() => server.closeIdleConnections(), sweepMs);
       const cut = setTimeout(() => server.closeAllConnections(), drainMs);

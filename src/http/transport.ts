@@ -18,14 +18,17 @@ export interface TransportSettings {
 export type OriginRule = 'cookie' | 'exact' | 'sign-in';
 
 export interface Transport {
+  /** The way alone: who forwarded it, and in development where it comes from. @throws Refusal FORBIDDEN */
+  assertWay(request: IncomingMessage): void;
   /** @throws Refusal FORBIDDEN */
   assert(request: IncomingMessage, rule?: OriginRule): void;
   /** The client's address as a trusted proxy tells it; undefined without one. */
   clientAddress(request: IncomingMessage): string | undefined;
 }
 
-const loopbackHost = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
-const loopbackOrigin = /^https?:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
+/** Browsers take every name under `localhost` for this host. */
+const loopbackHost = /^(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
+const loopbackOrigin = /^https?:\/\/(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 const loopbackPeer = /^(?:127\.|::1$|::ffff:127\.)/;
 
 const family = (address: string): 'ipv4' | 'ipv6' => (isIPv6(address) ? 'ipv6' : 'ipv4');
@@ -77,6 +80,7 @@ export const createTransport = ({ mode, trustedOrigins, trustedProxies }: Transp
   };
 
   return {
+    assertWay,
     assert: (request, rule = 'cookie') => {
       assertWay(request);
       assertOrigin(request, rule);

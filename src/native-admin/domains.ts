@@ -19,6 +19,7 @@ export interface AgentHost {
 }
 
 const hashLength = 40;
+const label = new RegExp(`^agent-([0-9a-f]{${hashLength}})$`);
 /** Names of DNS with at least two labels that leave room for the label of an Agent, and that no IP address is read as. */
 const domainName = /^(?=.{3,206}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
@@ -70,3 +71,11 @@ export const agentHost = ({ domain, consoleOrigin }: NativeAdminSettings, hash: 
   const { protocol, port } = new URL(consoleOrigin);
   return { host, origin: `${protocol}//${host}${port === '' ? '' : `:${port}`}` };
 };
+
+/** Whether a name, as a request gives it, is one that only Agents are served under. */
+export const isAgentDomain = ({ domain, consoleOrigin }: NativeAdminSettings, hostname: string): boolean =>
+  isInside(hostname, domain) && hostname !== new URL(consoleOrigin).hostname;
+
+/** The hash in an Agent host; undefined for every other name. */
+export const hashIn = ({ domain }: NativeAdminSettings, hostname: string): string | undefined =>
+  hostname.endsWith(`.${domain}`) ? label.exec(hostname.slice(0, -domain.length - 1))?.[1] : undefined;

@@ -5,12 +5,14 @@
 import { revisions } from '../aggregates.ts';
 import type { PresentAgent } from '../agent/agent.ts';
 import { agentOperation, presentAgent, type AgentPlace } from '../agent/service.ts';
+import type { AgentReads } from '../agent/view.ts';
 import type { ComputeDriver, GatewayEndpoint } from '../compute/driver.ts';
+import type { AuditEvent } from '../audit/messages.ts';
 import type { Core } from '../core.ts';
-import { forbidden, ref } from '../iam/authorizer.ts';
+import { forbidden, ref, type Grant } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
 import { isUnreadable } from '../kernel/codec.ts';
-import { unavailable } from '../kernel/errors.ts';
+import { Refusal, unavailable } from '../kernel/errors.ts';
 import { agentHost, hashOf, type NativeAdminSettings } from './domains.ts';
 import { allowsNativeAdmin, isCleanEndpoint } from './support.ts';
 import type { NativeAdminView } from './view.ts';
@@ -24,6 +26,22 @@ export interface NativeAdminService {
    * @throws Refusal FORBIDDEN, NOT_FOUND, DEPENDENCY_UNAVAILABLE
    */
   availability(caller: Caller, place: AgentPlace): Promise<NativeAdminView>;
+  /**
+   * Lets a request to an Agent host in, under the same conditions; `verb` is what the audit calls it when it is denied.
+   * @throws Refusal NOT_FOUND for a host that is not exactly one Agent's, FORBIDDEN, RESOURCE_CONFLICT, DEPENDENCY_UNAVAILABLE
+   */
+  admit(caller: Caller, hash: string, verb: 'request' | 'websocket.connect'): Promise<Admitted>;
+  /** Records that a WebSocket was let in. @throws Refusal DEPENDENCY_UNAVAILABLE when it cannot be recorded */
+  connected(caller: Caller, admitted: Admitted, connectionId: string): Promise<void>;
+  /** Records that it has ended. @throws Refusal DEPENDENCY_UNAVAILABLE when it cannot be recorded */
+  closed(caller: Caller, admitted: Admitted, connectionId: string, closeReason: string): Promise<void>;
+}
+
+/** What a request to an Agent host is let in to. */
+export interface Admitted extends AgentPlace {
+  readonly revisionId: string;
+  readonly gateway: GatewayEndpoint;
+  readonly grant: Grant;
 }
 
 interface Found {
@@ -38,27 +56,46 @@ const isReplaced = ({ activeRevisionId, revisions: admitted }: PresentAgent): bo
   return active !== undefined && admitted.some(({ number, exclusive }) => exclusive && number > active.number);
 };
 
+/** Places kept by the hash of their host; what a hash stands for never changes. */
+const keptPlaces = 2_000;
+
 export const createNativeAdminService = ({
   core,
+  reads,
   settings,
   gateways,
   installationId,
 }: {
   readonly core: Core;
+  readonly reads: Pick<AgentReads, 'byHash'>;
   /** Undefined while the Installation has it off. */
   readonly settings: NativeAdminSettings | undefined;
   readonly gateways: Gateways;
   readonly installationId: string;
 }): NativeAdminService => {
-  const { streams, authorizer } = core;
+  const { streams, authorizer, audit } = core;
+  const places = new Map<string, AgentPlace>();
 
-  const authorize = async (caller: Caller, place: AgentPlace, verb: string): Promise<void> => {
+  const placeOf = async (hash: string): Promise<AgentPlace> => {
+    const known = places.get(hash);
+    if (known !== undefined) return known;
+    const { rows, fresh } = await reads.byHash(installationId, hash);
+    const [row] = rows;
+    if (row === undefined && !fresh) throw unavailable('agents');
+    if (row === undefined || rows.length > 1) throw new Refusal('NOT_FOUND', 'There is no such Agent host');
+    const place = { namespaceId: row.namespaceId, agentId: row.id };
+    if (places.size >= keptPlaces) places.clear();
+    places.set(hash, place);
+    return place;
+  };
+
+  const authorize = async (caller: Caller, place: AgentPlace, verb: string): Promise<Grant> => {
     const agent = ref.in('agent', place.namespaceId, place.agentId);
     const operation = agentOperation(`native_admin.${verb}`, agent);
     await authorizer.identify(caller, operation, ['administer', agent]);
     if (caller.sessionKey === undefined)
       throw await authorizer.denied(caller, operation, ['administer', agent], forbidden(), { decisionReason: 'The native admin UI takes the session of a person' });
-    await authorizer.require(caller, operation, [['administer', agent]]);
+    return authorizer.require(caller, operation, [['administer', agent]]);
   };
 
   /** The gateway that serves the selected revision; undefined where the driver, the native document or the endpoint is not fit for it. */
@@ -87,7 +124,30 @@ export const createNativeAdminService = ({
     return { view: { status: 'available', ...target, url: `${target.origin}/` }, gateway };
   };
 
+  /** One record of a connection; both carry its id. */
+  const record = (caller: Caller, admitted: Admitted, event: 'connect' | 'close', data: Extract<AuditEvent, { type: 'NativeAdminConnected' | 'NativeAdminClosed' }>): Promise<void> => {
+    const { namespaceId, agentId, ...details } = data.data;
+    const { authorization, policyRevision } = admitted.grant;
+    const { action, resource } = agentOperation(`native_admin.websocket.${event}`, ref.in('agent', namespaceId, agentId));
+    return audit.record(caller, data, { kind: 'mutation', action, resource, outcome: 'success', authorization, details }, policyRevision);
+  };
+  const connectionOf = ({ namespaceId, agentId, revisionId }: Admitted, connectionId: string) => ({ namespaceId, agentId, revisionId, connectionId });
+
   return {
+    admit: async (caller, hash, verb) => {
+      const place = await placeOf(hash);
+      const grant = await authorize(caller, place, verb);
+      const { view, gateway } = await find((await presentAgent(core, place)).state);
+      if (gateway !== undefined) return { ...place, revisionId: view.activeRevisionId!, gateway, grant };
+      if (view.status === 'unavailable') throw unavailable('agent');
+      throw new Refusal('RESOURCE_CONFLICT', `The native admin UI of this Agent is ${view.status}`);
+    },
+
+    connected: (caller, admitted, connectionId) => record(caller, admitted, 'connect', { type: 'NativeAdminConnected', data: connectionOf(admitted, connectionId) }),
+
+    closed: (caller, admitted, connectionId, closeReason) =>
+      record(caller, admitted, 'close', { type: 'NativeAdminClosed', data: { ...connectionOf(admitted, connectionId), closeReason } }),
+
     availability: async (caller, place) => {
       await authorize(caller, place, 'read');
       return (await find((await presentAgent(core, place)).state)).view;

@@ -476,7 +476,7 @@ export const dispatchRows = ['AZ-118', 'AZ-142', 'AZ-143', 'AZ-144', 'AZ-145', '
 export const diagnosticsRows = ['AZ-158', 'AZ-160'] as const;
 
 /** Rows of an Installation with the native admin UI: ../native-admin. */
-export const nativeAdminRows = ['AZ-180'] as const;
+export const nativeAdminRows = ['AZ-180', 'AZ-184'] as const;
 
 /** Rows of stores that do not answer: outage.test.ts. */
 export const outageRows = ['AZ-019', 'AZ-020'] as const;
@@ -493,5 +493,4 @@ export const allRows: readonly string[] = [[1, 21], [30, 54], [60, 73], [80, 95]
 export const waiting: Readonly<Record<string, readonly string[]>> = {
   'Secrets, service accounts and credential sources': ['AZ-043', 'AZ-044', 'AZ-045', 'AZ-046', 'AZ-047', ...through(81, 87), ...through(103, 107), ...through(109, 113), 'AZ-116', 'AZ-119', 'AZ-120', 'AZ-190', 'AZ-193'],
   'workspace files': through(170, 179),
-  'the proxy of the native admin UI': ['AZ-184'],
 };

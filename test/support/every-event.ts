@@ -69,6 +69,8 @@ const installation: readonly (readonly [string, ProductEvent])[] = [
   ['audit-w1', { type: 'SignInDenied', data: { principalId: 'prn_1' } }],
   ['audit-w1', { type: 'SignedOut', data: { principalId: 'prn_1', sessionKey: 'session-1' } }],
   ['audit-w1', { type: 'PasswordReset', data: { principalId: 'prn_1' } }],
+  ['audit-w1', { type: 'NativeAdminConnected', data: { namespaceId: 'ns_1', agentId: 'agt_1', revisionId: 'rev_1', connectionId: 'c' } }],
+  ['audit-w1', { type: 'NativeAdminClosed', data: { namespaceId: 'ns_1', agentId: 'agt_1', revisionId: 'rev_1', connectionId: 'c', closeReason: 'CLIENT_CLOSED' } }],
 ];
 
 const agentResource = { kind: 'agent', id: 'agt_1' };
