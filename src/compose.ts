@@ -20,7 +20,7 @@ import { createKeys } from './iam/keys.ts';
 import { bootstrapInstallation, systemContext } from './installation/bootstrap.ts';
 import { computeRoot, openDatabase, openEventStore } from './open-stores.ts';
 import { createDatabaseClock } from './postgres/clock.ts';
-import { createAccountRows, createInstallationRow, createKeyRows, createSessionRows, keyErasedChannel } from './postgres/private-rows.ts';
+import { createAccountRows, createInstallationRow, createKeyRows, createSessionRows, createWaysIn, keyErasedChannel } from './postgres/private-rows.ts';
 import { createStoreIdentityRow } from './postgres/store-identity-row.ts';
 import { createReconciler } from './reconcile/reconciler.ts';
 import { resumeSelected, sweepOwned } from './reconcile/sweep.ts';
@@ -229,7 +229,7 @@ export const startApplication = async (config: Config, log: Log, { stopping, ...
 
     const isApi = config.roles.includes('api');
     let driver: ComputeDriver | undefined;
-    const services = createServices({ core, reads, compute: processAdmission, diagnosing: () => driver, nativeAdmin: { settings: config.nativeAdmin, gateways: seams.gateways ?? (() => driver) }, keys, clock, signIn, installationId });
+    const services = createServices({ core, reads, compute: processAdmission, diagnosing: () => driver, nativeAdmin: { settings: config.nativeAdmin, gateways: seams.gateways ?? (() => driver) }, keys, waysIn: createWaysIn(pool), clock, signIn, installationId });
     // Whoever serves is where the operator looks for the first key, so only there it is written.
     if (isApi && gate.mismatch === undefined) {
       const born = await bootstrapInstallation({

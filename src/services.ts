@@ -12,6 +12,7 @@ import { createHistoryService, type HistoryService } from './history/service.ts'
 import type { HistoryReads } from './history/view.ts';
 import type { DenialLimit } from './iam/denial-limit.ts';
 import type { Keys } from './iam/keys.ts';
+import type { ReadWaysIn } from './iam/last-administrator.ts';
 import { createServiceKeyService, type ServiceKeyService } from './iam/service-keys.ts';
 import { createPolicyService, type PolicyService } from './iam/service.ts';
 import { createInstallationService, type InstallationService } from './installation/service.ts';
@@ -72,6 +73,7 @@ export const createServices = ({
   diagnosing,
   nativeAdmin,
   keys,
+  waysIn,
   clock,
   signIn,
   installationId,
@@ -83,6 +85,7 @@ export const createServices = ({
   /** Without settings it is off. */
   readonly nativeAdmin: { readonly settings: NativeAdminSettings | undefined; readonly gateways: Gateways };
   readonly keys: Pick<Keys, 'insert' | 'erase'>;
+  readonly waysIn: ReadWaysIn;
   readonly clock: Clock;
   readonly signIn: SignInParts;
   readonly installationId: string;
@@ -97,5 +100,5 @@ export const createServices = ({
   nativeAdmin: createNativeAdminService({ core, reads: reads.agents, ...nativeAdmin, installationId }),
   history: createHistoryService({ core, reads: reads.history, installationId }),
   iam: createPolicyService({ core, installationId }),
-  serviceKeys: createServiceKeyService({ core, keys, clock, installationId }),
+  serviceKeys: createServiceKeyService({ core, keys, waysIn, clock, installationId }),
 });

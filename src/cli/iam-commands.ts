@@ -6,7 +6,7 @@ import { daysNamed, idOf, keyNameNamed, nameNamed, permissionNamed, permissionsN
 const principal = idOf('prn', 'spn');
 const namespaceOption = (): Option => new Option('--namespace <id>', 'in one Namespace; without it in the whole Installation').argParser(idOf('ns'));
 const onOption = (): Option => new Option('--on <kind:id>', 'on one resource, for example agent:agt_…; without it on everything there').argParser(targetNamed);
-const forceOption = (): Option => new Option('--force', 'even if nobody would hold installation:administer any more');
+const forceOption = (): Option => new Option('--force', 'even if nobody who can come in would hold installation:administer any more');
 
 /** Adds the commands of the operator's policy to the command line. */
 export const addIamCommands = (program: Command, orOneSentence: (run: () => Promise<void>) => Promise<void>): void => {
@@ -75,5 +75,5 @@ export const addIamCommands = (program: Command, orOneSentence: (run: () => Prom
     .addOption(new Option('--days <days>', 'how long it lives').default(30).argParser(daysNamed))
     .option('--file <path>', 'where to write it instead of showing it')
     .action(run((actions, subject: never, options: never) => actions.issueKey(subject, options)));
-  command(keys, 'revoke', 'end a key').argument('<key>', 'its id', idOf('key')).action(run((actions, key: string, options: never) => actions.revokeKey(key, options)));
+  command(keys, 'revoke', 'end a key').argument('<key>', 'its id', idOf('key')).addOption(forceOption()).action(run((actions, key: string, options: never) => actions.revokeKey(key, options)));
 };

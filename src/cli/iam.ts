@@ -9,7 +9,7 @@ import { bindingsOf, membersOf, type Policy } from '../iam/policy.ts';
 import { writePrivately } from '../installation/bootstrap.ts';
 import { Fault } from '../kernel/errors.ts';
 import { openHostStores, type HostStores } from '../open-stores.ts';
-import { createAccountRows, createKeyRows } from '../postgres/private-rows.ts';
+import { createAccountRows, createKeyRows, createWaysIn } from '../postgres/private-rows.ts';
 import type { Account } from '../sign-in/accounts.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import type { Target } from './iam-terms.ts';
@@ -17,7 +17,7 @@ import type { Target } from './iam-terms.ts';
 /** What every one of these commands takes. */
 export interface HostOptions {
   readonly json?: boolean;
-  /** Does it although nobody would hold `installation:administer` any more. */
+  /** Does it although it takes the last administrator away. */
   readonly force?: boolean;
 }
 
@@ -53,7 +53,7 @@ const onHost = async (options: PlaceOptions, act: (host: Host) => Promise<Answer
     const { status } = (await streams.load(namespaces, options.namespace)).state;
     if (status === 'absent' || status === 'removed') throw new Fault(`There is no Namespace ${options.namespace}`);
   }
-  const operator = createOperator({ streams, keyRows: createKeyRows(database.pool), clock, installationId, mayLockOut: options.force === true });
+  const operator = createOperator({ streams, keyRows: createKeyRows(database.pool), waysIn: createWaysIn(database.pool), clock, installationId, mayLockOut: options.force === true });
   const accounts = () => createAccountRows(database.pool).all();
   print(await act({ operator, installationId, policy: async () => (await streams.load(iam, '')).state, accounts }), options);
 };

@@ -10,7 +10,7 @@ import type { Policy } from '../iam/policy.ts';
 import { writePrivately } from '../installation/bootstrap.ts';
 import { Fault } from '../kernel/errors.ts';
 import { openDatabase, openEventStore, openStreams, runningAgents } from '../open-stores.ts';
-import { createKeyRows } from '../postgres/private-rows.ts';
+import { createKeyRows, createWaysIn } from '../postgres/private-rows.ts';
 import { findInstallation } from '../postgres/store-identity-row.ts';
 import { readDerived } from '../runtime/consumer-reset.ts';
 import type { Streams } from '../runtime/streams.ts';
@@ -102,7 +102,7 @@ export const restore = async ({ yes = false, installation }: RestoreOptions): Pr
   if (needsKey) {
     const { servicePrincipalId } = policy.installation.servicePrincipal;
     const name = 'restored-admin';
-    const operator = createOperator({ streams, keyRows, clock, installationId });
+    const operator = createOperator({ streams, keyRows, waysIn: createWaysIn(database.pool), clock, installationId });
     const { keyId: id, text: key, expiresAt } = await operator.issueKey(servicePrincipalId, { name, lifetimeMs: keyLifetimeMs });
     await writePrivately(keyFile, { data: { id, servicePrincipalId, name, expiresAt, key }, meta: { installationId } });
     say(`A new service key is in ${keyFile}`);

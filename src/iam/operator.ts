@@ -1,18 +1,18 @@
 /** What the operator of a host does to policy by himself: principals, keys, Groups, Roles, bindings as wide as the Installation, Restrictions. No HTTP route reaches this far. (iam-auth-audit 2.3, 8.1) */
 import { iam } from '../aggregates.ts';
-import { isRefusal, type Decision } from '../kernel/decider.ts';
+import type { Decision } from '../kernel/decider.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { AuditRecord, ResourceKind, ResourceRef } from '../kernel/event.ts';
 import { newId } from '../kernel/ids.ts';
 import { timestamp, type Clock } from '../runtime/clock.ts';
 import type { Streams } from '../runtime/streams.ts';
 import { ref } from './authorizer.ts';
-import { evaluate } from './evaluate.ts';
 import type { IamCommand } from './iam.ts';
 import { newKey, type KeyRows } from './keys.ts';
+import { keepingAdministrator, type ReadWaysIn } from './last-administrator.ts';
 import type { IamEvent } from './messages.ts';
 import type { GrantedPermission } from './permissions.ts';
-import { evolvePolicy, type Policy } from './policy.ts';
+import type { Policy } from './policy.ts';
 
 /** Where something holds: everywhere, in one Namespace, or on one resource. */
 export interface Scope {
@@ -30,7 +30,7 @@ export interface IssuedKey {
 
 /**
  * Every method appends one audited event of the actor `operator` to the `iam` stream.
- * @throws Refusal INVALID_REQUEST, NOT_FOUND, RESOURCE_CONFLICT as policy decides, and when nobody would hold `installation:administer` any more
+ * @throws Refusal INVALID_REQUEST, NOT_FOUND, RESOURCE_CONFLICT as policy decides, and for what takes the last administrator away
  */
 export interface Operator {
   /** An ordinary service principal, of one Namespace or of the Installation. Answers its id. */
@@ -59,15 +59,17 @@ const actor = { principalId: 'operator', kind: 'system' } as const;
 export const createOperator = ({
   streams,
   keyRows,
+  waysIn,
   clock,
   installationId,
   mayLockOut = false,
 }: {
   readonly streams: Streams;
   readonly keyRows: KeyRows;
+  readonly waysIn: ReadWaysIn;
   readonly clock: Clock;
   readonly installationId: string;
-  /** Whether a change is made although it leaves nobody who holds `installation:administer`. */
+  /** Whether a change is made although it takes the last administrator away. */
   readonly mayLockOut?: boolean;
 }): Operator => {
   const installation = ref.installation(installationId);
@@ -78,19 +80,15 @@ export const createOperator = ({
 
   const policy = async () => (await streams.load(iam, '')).state;
 
-  const hasAdministrator = (state: Policy): boolean =>
-    state.identities.some(({ id, agentId }) => agentId === undefined && evaluate(state, id, 'administer', installation).allowed);
-
-  const decide = (command: IamCommand) => (before: Policy): Decision<IamEvent> => {
-    const decision = iam.decider.decide(before, command);
-    if (mayLockOut || isRefusal(decision) || !hasAdministrator(before)) return decision;
-    const after = decision.reduce((state, event) => evolvePolicy(state, event, { occurredAt: '' }), before);
-    return hasAdministrator(after) ? decision : new Refusal('RESOURCE_CONFLICT', 'Nobody would hold installation:administer any more');
+  const decider = async (command: IamCommand): Promise<(before: Policy) => Decision<IamEvent>> => {
+    if (mayLockOut) return (before) => iam.decider.decide(before, command);
+    const kept = { installationId, waysIn: await waysIn(), nowMs: clock.now() };
+    return (before) => keepingAdministrator(before, iam.decider.decide(before, command), kept);
   };
 
   const change = async (command: IamCommand, action: string, resource: ResourceRef, details: object): Promise<void> => {
     const audit: AuditRecord = { kind: 'mutation', action: `openclaw.${action}`, resource, outcome: 'success', details: { ...details } };
-    await streams.execute(iam, '', decide(command), { actor, requestId: null, correlationId: newId('opr'), causationId: null, policyRevision: null, audit });
+    await streams.execute(iam, '', await decider(command), { actor, requestId: null, correlationId: newId('opr'), causationId: null, policyRevision: null, audit });
   };
 
   const changeMember = async (type: 'CreateGroupMembership' | 'DeleteGroupMembership', groupId: string, principalId: string): Promise<void> => {

@@ -10,6 +10,7 @@ import { covers } from './coverage.ts';
 import { iamDecider, type IamCommand } from './iam.ts';
 import { defaultKeyLifetime, type IssueServiceKeyInput } from './input.ts';
 import { newKey, type Keys } from './keys.ts';
+import { keepingAdministrator, type ReadWaysIn } from './last-administrator.ts';
 import type { ServiceKey } from './messages.ts';
 import type { Policy } from './policy.ts';
 import { issuedServiceKey, type IssuedServiceKey, type RevokedServiceKey } from './view.ts';
@@ -17,7 +18,7 @@ import { issuedServiceKey, type IssuedServiceKey, type RevokedServiceKey } from 
 export interface ServiceKeyService {
   /** @throws Refusal INVALID_REQUEST for a principal that no key can be issued for, FORBIDDEN while the caller does not cover it */
   issue(caller: Caller, sent: Sent<IssueServiceKeyInput>): Promise<IssuedServiceKey>;
-  /** @throws Refusal NOT_FOUND, or FORBIDDEN while the caller does not cover the key's principal */
+  /** @throws Refusal NOT_FOUND, RESOURCE_CONFLICT for the key of the last administrator, or FORBIDDEN while the caller does not cover the key's principal */
   revoke(caller: Caller, keyId: string): Promise<RevokedServiceKey>;
 }
 
@@ -29,11 +30,13 @@ const notCovered = (): GrantsNotCovered => new GrantsNotCovered('FORBIDDEN', for
 export const createServiceKeyService = ({
   core,
   keys,
+  waysIn,
   clock,
   installationId,
 }: {
   readonly core: Core;
   readonly keys: Pick<Keys, 'insert' | 'erase'>;
+  readonly waysIn: ReadWaysIn;
   readonly clock: Clock;
   readonly installationId: string;
 }): ServiceKeyService => {
@@ -90,7 +93,9 @@ export const createServiceKeyService = ({
       const { policy, asked } = await admit(caller, 'revoke');
       const key = policy.keys.get(keyId);
       if (key === undefined) throw new Refusal('NOT_FOUND', 'The service key was not found');
-      const decide = decideCovered(caller, key, { type: 'RevokeServiceKey', keyId });
+      const covered = decideCovered(caller, key, { type: 'RevokeServiceKey', keyId });
+      const kept = { installationId, waysIn: await waysIn(), nowMs: clock.now() };
+      const decide = (before: Policy) => keepingAdministrator(before, covered(before), kept);
       const decision = decide(policy);
       if (decision instanceof Refusal) throw await recorded(decision, caller, 'revoke', key);
       const erase = () => keys.erase(keyId).catch(() => undefined); // the history says already that it ended, or is asked again

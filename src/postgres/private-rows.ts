@@ -1,6 +1,7 @@
 /** Private rows in PostgreSQL: key hashes, accounts, sessions, and which Installation this database belongs to. (R3, failure scenario 19) */
 import type { Pool } from 'pg';
 import type { KeyRows } from '../iam/keys.ts';
+import type { ReadWaysIn } from '../iam/last-administrator.ts';
 import type { InstallationRow } from '../installation/bootstrap.ts';
 import { unavailable } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
@@ -81,6 +82,11 @@ export const createSessionRows = (pool: Pool): SessionRows => ({
     (await pool.query('delete from session where session_key = any($1) or user_id in (select user_id from account where principal_id = any($2))', [sessionKeys, principalIds])).rowCount ?? 0,
   eraseAll: async () => (await pool.query('delete from session')).rowCount ?? 0,
 });
+
+export const createWaysIn = (pool: Pool): ReadWaysIn => async () => {
+  const [accounts, keys] = await Promise.all([createAccountRows(pool).all(), pool.query<{ key_id: string }>('select key_id from service_key')]);
+  return { accounts, keyIds: new Set(keys.rows.map((row) => row.key_id)) };
+};
 
 /** The id this database was given first; every process that asks gets the same one. */
 export const createInstallationRow = (pool: Pool): InstallationRow => ({

@@ -174,7 +174,7 @@ describe('beside a running server', () => {
 
 describe('the operator is told in one sentence', () => {
   it('what would lock everybody out, and does it only when he insists', async () => {
-    const nobody = sentence('exuvia: Nobody would hold installation:administer any more\n');
+    const nobody = sentence('exuvia: The last administrator stays: nobody with a password or a usable key would hold installation:administer any more\n');
     expect(await refusal('iam', 'restrict', 'installation:administer')).toEqual(nobody);
     const { id } = await ask('iam', 'restrict', 'installation:administer', '--force');
     await ask('iam', 'unrestrict', id);

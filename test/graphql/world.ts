@@ -19,7 +19,7 @@ import type { Metadata } from '../../src/kernel/event.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { workKey } from '../../src/kernel/work.ts';
 import { createDatabaseClock } from '../../src/postgres/clock.ts';
-import { createAccountRows, createKeyRows, createSessionRows } from '../../src/postgres/private-rows.ts';
+import { createAccountRows, createKeyRows, createSessionRows, createWaysIn } from '../../src/postgres/private-rows.ts';
 import { openPool } from '../../src/postgres/pool.ts';
 import { checkpointChannel } from '../../src/runtime/consumer-checkpoint.ts';
 import { listen } from '../../src/runtime/notifications.ts';
@@ -94,7 +94,7 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
     const metrics = createMetrics();
     const keys = createKeys(createKeyRows(pool));
     const signIn = signInParts(pool);
-    const services = createServices({ core, reads, compute: driver, diagnosing: () => driver, nativeAdmin: { settings: undefined, gateways: () => driver }, keys, clock, signIn, installationId });
+    const services = createServices({ core, reads, compute: driver, diagnosing: () => driver, nativeAdmin: { settings: undefined, gateways: () => driver }, keys, waysIn: createWaysIn(pool), clock, signIn, installationId });
     const handler = createGraphqlHandler({
       services,
       core,

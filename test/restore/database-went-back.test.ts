@@ -3,7 +3,7 @@ import { afterAll, afterEach, expect, it } from 'vitest';
 import { createPostgresEventStore } from '../../src/event-store/postgres.ts';
 import { createOperator } from '../../src/iam/operator.ts';
 import { createDatabaseClock } from '../../src/postgres/clock.ts';
-import { createInstallationRow, createKeyRows } from '../../src/postgres/private-rows.ts';
+import { createInstallationRow, createKeyRows, createWaysIn } from '../../src/postgres/private-rows.ts';
 import { createStreams } from '../../src/runtime/streams.ts';
 import { createLogger } from '../../src/telemetry/logger.ts';
 import { defaultNamespace, stepsIn } from '../end-to-end/steps.ts';
@@ -23,7 +23,7 @@ const withOperator = async <T>(database: TestDatabase, events: TestDatabase, act
   const installationId = await createInstallationRow(database.pool).id();
   const streams = createStreams({ store, clock, prefix: `${installationId}.` });
   try {
-    return await act(createOperator({ streams, keyRows: createKeyRows(database.pool), clock, installationId }));
+    return await act(createOperator({ streams, keyRows: createKeyRows(database.pool), waysIn: createWaysIn(database.pool), clock, installationId }));
   } finally {
     clock.close();
     await store.close();

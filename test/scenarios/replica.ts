@@ -13,7 +13,7 @@ import type { Caller } from '../../src/iam/caller.ts';
 import { createDenialLimit } from '../../src/iam/denial-limit.ts';
 import { createKeys } from '../../src/iam/keys.ts';
 import { createDatabaseClock } from '../../src/postgres/clock.ts';
-import { createInstallationRow, createKeyRows } from '../../src/postgres/private-rows.ts';
+import { createInstallationRow, createKeyRows, createWaysIn } from '../../src/postgres/private-rows.ts';
 import { createStreams } from '../../src/runtime/streams.ts';
 import { createServices } from '../../src/services.ts';
 import { hostCookie } from '../../src/sign-in/sessions.ts';
@@ -69,6 +69,7 @@ export const openApi = async ({ database, dataDir }: TestApplication, name: stri
     diagnosing: () => compute,
     nativeAdmin: { settings: undefined, gateways: () => compute },
     keys,
+    waysIn: createWaysIn(pool),
     clock,
     signIn,
     installationId,

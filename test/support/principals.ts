@@ -8,7 +8,7 @@ import type { ResourceKind } from '../../src/kernel/event.ts';
 import { newId } from '../../src/kernel/ids.ts';
 import { workKey } from '../../src/kernel/work.ts';
 import { createDatabaseClock } from '../../src/postgres/clock.ts';
-import { createAccountRows, createInstallationRow, createKeyRows, createSessionRows } from '../../src/postgres/private-rows.ts';
+import { createAccountRows, createInstallationRow, createKeyRows, createSessionRows, createWaysIn } from '../../src/postgres/private-rows.ts';
 import { createStreams, type Streams } from '../../src/runtime/streams.ts';
 import { newSession, sessionCookieName, sessionLifetimeMs } from '../../src/sign-in/sessions.ts';
 import type { TestApplication } from './app.ts';
@@ -63,7 +63,7 @@ export const openOperator = async ({ origin, database }: Pick<TestApplication, '
   const store = createPostgresEventStore({ pool, url });
   const installationId = beside ?? (await createInstallationRow(pool).id());
   const streams = createStreams({ store, clock, prefix: `${installationId}.` });
-  const operator = createOperator({ streams, keyRows: createKeyRows(pool), clock, installationId, mayLockOut: true });
+  const operator = createOperator({ streams, keyRows: createKeyRows(pool), waysIn: createWaysIn(pool), clock, installationId, mayLockOut: true });
   const context = systemContext(installationId);
 
   const granting = (id: string): TestPrincipal['grant'] => async (permissions, scope = {}) => {
