@@ -8,7 +8,8 @@ import type { Authorizer, Operation } from '../src/iam/authorizer.ts';
 import type { Caller } from '../src/iam/caller.ts';
 import type { Json } from '../src/kernel/canonical.ts';
 import { Refusal } from '../src/kernel/errors.ts';
-import type { Changes, Watch } from '../src/runtime/watch.ts';
+import type { HistoryFeed } from '../src/history/feed.ts';
+import type { Watch } from '../src/runtime/watch.ts';
 import type { Reads, Services } from '../src/services.ts';
 
 /** One per request, and one per event of a subscription: loaders live as long as it does. */
@@ -20,11 +21,13 @@ export interface Context {
   readonly reads: Reads;
   readonly authorizer: Authorizer;
   /** What subscriptions wait for: an Agent and a deployment by their ids, and anything at all. */
-  readonly watches: { readonly agents: Watch; readonly deployments: Watch; readonly history: Changes };
+  readonly watches: { readonly agents: Watch; readonly deployments: Watch; readonly history: HistoryFeed };
   /** Calls a listener again and again; the answer ends it. */
   readonly every: (ms: number, listener: () => void) => () => void;
   /** Aborted when the process drains: subscriptions complete. */
   readonly closing: AbortSignal;
+  /** Told that a subscription has ended: a client that does not take what is left is disconnected. */
+  readonly ended: () => void;
 }
 
 export const builder = new SchemaBuilder<{

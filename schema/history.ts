@@ -130,7 +130,7 @@ builder.subscriptionField('historyAppended', (t) =>
       const { after, limit } = pageOf({ ...args, first: largestPage }, isEventId);
       let last = after ?? (await services.history.newest(caller, wanted));
       return itemsOf(context, {
-        round: async (now) => following(await services.history.list(now, wanted, rowsOf({ after: last, limit: limit - 1 })), last, idOfEvent),
+        round: async (now) => following(await services.history.list(now, wanted, rowsOf({ after: last, limit: limit - 1 }), watches.history), last, idOfEvent),
         subscribe: (changed) => watches.history.subscribe(changed),
         atOnce: limit,
         sending: ({ id }) => {

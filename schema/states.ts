@@ -26,23 +26,45 @@ interface Source<Sent> {
   readonly sending?: (one: Sent) => void;
 }
 
+/** A bell that can be waited for, and set back. */
+const createBell = () => {
+  let rung = Promise.withResolvers<void>();
+  return { ring: () => rung.resolve(), heard: () => rung.promise, reset: () => void (rung = Promise.withResolvers()) };
+};
+
 /**
  * Sends what is there first, then what each round finds. Between rounds it waits for a change, or for the time at which
  * the caller is authenticated and judged again; not after a round that found as much as it looks for at once, or whose
- * judgement grew old before all was sent. Completes when what is read is gone or the process drains, fails when the
- * caller may not read it any more.
+ * judgement grew old before all was sent. A client that takes nothing is judged at that time, too; beside the one thing
+ * it was sent, nothing is held for it. Completes when what is read is gone or the process drains, fails when the caller
+ * may not read it any more.
  */
-const rounds = async <Sent>({ caller: first, renewCaller, every, closing }: Context, { round, subscribe, atOnce = Infinity, sending = () => {} }: Source<Sent>): Promise<AsyncIterable<Sent>> => {
+const rounds = async <Sent>({ caller: first, renewCaller, every, closing, ended }: Context, { round, subscribe, atOnce = Infinity, sending = () => {} }: Source<Sent>): Promise<AsyncIterable<Sent>> => {
   let judgedAt = performance.now();
   let found = await round(first);
   return new Repeater<Sent>(async (push, stop) => {
     let stopped = closing.aborted;
-    let wake = Promise.withResolvers<void>();
-    const ring = () => wake.resolve();
-    void stop.then(() => ((stopped = true), ring()));
+    const changed = createBell();
+    const due = createBell();
+    const wake = () => (changed.ring(), due.ring());
+    void stop.then(() => ((stopped = true), wake()));
     const end = () => stop();
     closing.addEventListener('abort', end);
-    const ends = [subscribe(ring), every(reauthorizeMs, ring), () => closing.removeEventListener('abort', end)];
+    const ends = [subscribe(changed.ring), every(reauthorizeMs, wake), () => closing.removeEventListener('abort', end)];
+
+    /** Waits until the client takes what was sent. @throws Refusal when the caller may not read it any more */
+    const taken = async (sent: Promise<unknown>): Promise<void> => {
+      let isTaken = false;
+      const taking = sent.then(() => (isTaken = true));
+      due.reset();
+      for (;;) {
+        await Promise.race([taking, due.heard()]);
+        if (isTaken || stopped) return;
+        due.reset();
+        await round(await renewCaller());
+      }
+    };
+
     try {
       while (!stopped) {
         let sent = 0;
@@ -50,11 +72,11 @@ const rounds = async <Sent>({ caller: first, renewCaller, every, closing }: Cont
           if (stopped || (sent > 0 && performance.now() - judgedAt > judgedMs)) break;
           sending(one);
           sent += 1;
-          await push(one);
+          await taken(push(one));
         }
         if (!stopped && sent === found.length && sent < atOnce) {
-          await wake.promise;
-          wake = Promise.withResolvers();
+          await changed.heard();
+          changed.reset();
         }
         if (stopped) break;
         judgedAt = performance.now();
@@ -66,6 +88,7 @@ const rounds = async <Sent>({ caller: first, renewCaller, every, closing }: Cont
       stop();
     } finally {
       for (const ending of ends) ending();
+      ended();
     }
   });
 };
@@ -76,14 +99,11 @@ const rounds = async <Sent>({ caller: first, renewCaller, every, closing }: Cont
  */
 export const statesOf = async <State>(context: Context, read: (caller: Caller) => Promise<State>, subscribe: Subscribe): Promise<AsyncIterable<State>> => {
   let sent: string | undefined;
-  const round: Round<State> = async (caller) => {
-    const state = await read(caller);
-    const text = JSON.stringify(state);
-    if (text === sent) return [];
-    sent = text;
-    return [state];
+  const round: Round<State> = async (caller) => [await read(caller)].filter((state) => JSON.stringify(state) !== sent);
+  const sending = (state: State): void => {
+    sent = JSON.stringify(state);
   };
-  return rounds(context, { round, subscribe });
+  return rounds(context, { round, subscribe, sending });
 };
 
 /**

@@ -15,8 +15,8 @@ export interface Sought<Filter> {
 
 /** All need `audit:read` on the Namespace they look in, or without one on the Installation. */
 export interface HistoryService {
-  /** Events in store order, oldest first. */
-  list(caller: Caller, sought: Sought<HistoryFilter>, page: PageRequest): Promise<readonly HistoryEventView[]>;
+  /** Events in store order, oldest first; `from` may stand for the read model, and share its reads. */
+  list(caller: Caller, sought: Sought<HistoryFilter>, page: PageRequest, from?: Pick<HistoryReads, 'list'>): Promise<readonly HistoryEventView[]>;
   /** The id of the last event, after which new ones come; null where there is none. */
   newest(caller: Caller, sought: Sought<HistoryFilter>): Promise<string | null>;
   /** Those that carry an audit record: one for each change and each denial. */
@@ -34,7 +34,7 @@ export const createHistoryService = ({ core, reads, installationId }: { readonly
     return filter;
   };
   return {
-    list: async (caller, sought, page) => (await reads.list(await admitted(caller, sought), page)).rows,
+    list: async (caller, sought, page, from = reads) => (await from.list(await admitted(caller, sought), page)).rows,
     newest: async (caller, sought) => reads.newest(await admitted(caller, sought)),
     listAudit: async (caller, sought, page) => (await reads.listAudit(await admitted(caller, sought), page)).rows,
   };

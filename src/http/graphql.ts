@@ -8,9 +8,9 @@ import { _createLRUCache as createLruCache, createYoga, type Plugin } from 'grap
 import { schema, type Context } from '../../schema/index.ts';
 import { deploymentView } from '../agent-revision/service.ts';
 import { establishedLately, newRequestId, type Authenticate } from '../iam/authenticate.ts';
-import type { Caller } from '../iam/caller.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { Core } from '../core.ts';
+import { createHistoryFeed } from '../history/feed.ts';
 import { createWatch, type Changes } from '../runtime/watch.ts';
 import type { Reads, Services } from '../services.ts';
 import type { Log } from '../telemetry/logger.ts';
@@ -25,6 +25,7 @@ import { useMasking, type Masking } from './graphql-masking.ts';
 import { useOutcome, type Outcome } from './graphql-outcome.ts';
 import { createPage, pageHeaders } from './graphql-page.ts';
 import { writeGraphqlRefusal } from './graphql-refusal.ts';
+import { disconnectLater, useSubscribers, type Subscriber } from './graphql-subscribers.ts';
 import { useFreshContexts } from './graphql-subscription.ts';
 
 export interface GraphqlHandler {
@@ -69,7 +70,7 @@ export const createGraphqlHandler = ({
   readonly core: Pick<Core, 'authorizer'>;
   readonly reads: Reads;
   readonly authenticate: Authenticate;
-  readonly metrics: Pick<Metrics, 'operated'>;
+  readonly metrics: Pick<Metrics, 'operated' | 'subscribed'>;
   readonly log: Log;
   readonly settings: { readonly mode: 'development' | 'production' };
   /** Rings when events were applied or work was written: what subscriptions wait for. */
@@ -80,12 +81,12 @@ export const createGraphqlHandler = ({
   const watches = {
     agents: createWatch({ changes, read: async (ids) => new Map((await reads.agents.byIds(ids)).rows.map((agent) => [agent.id, JSON.stringify(agent)])) }),
     deployments: createWatch({ changes, read: async (ids) => new Map((await reads.deployments.byIds(ids)).rows.map(({ record, work }) => [record.revisionId, JSON.stringify(deploymentView(record, work))])) }),
-    history: changes,
+    history: createHistoryFeed({ reads: reads.history, changes }),
   };
   const page = createPage(path);
   const closing = new AbortController();
 
-  const yoga = createYoga<Masking & { readonly renewCaller: () => Promise<Caller> }, Omit<Context, 'caller' | 'renewCaller'>>({
+  const yoga = createYoga<Masking & Subscriber & Pick<Context, 'renewCaller' | 'ended'>, Omit<Context, 'caller' | 'renewCaller' | 'ended'>>({
     schema,
     context: { services, reads, authorizer: core.authorizer, watches, every, closing: closing.signal },
     graphqlEndpoint: path,
@@ -98,7 +99,7 @@ export const createGraphqlHandler = ({
     logging: false,
     maskedErrors: false,
     parserAndValidationCache: { documentCache: createLruCache({ max: keptDocuments }), errorCache: createLruCache({ max: keptDocuments }) },
-    plugins: [useOutcome(), useLimits(), useFreshContexts(), useMasking(log), fixedHeaders],
+    plugins: [useOutcome(), useLimits(), useSubscribers(metrics), useFreshContexts(), useMasking(log), fixedHeaders],
   });
 
   const refuse = (response: ServerResponse, refusal: Refusal, requestId: string): void => {
@@ -116,7 +117,14 @@ export const createGraphqlHandler = ({
     const caller = await establishedLately(early, renewCaller);
     request.headers.accept = acceptOf(request.headers.accept);
     // A body that is parsed already is what yoga takes first; its own path in another case is none to it.
-    await yoga.handle(Object.assign(request, { body: document, url: path }), response, { caller, renewCaller, ending: denials.refusal, outcome });
+    await yoga.handle(Object.assign(request, { body: document, url: path }), response, {
+      caller,
+      renewCaller,
+      response,
+      ended: () => disconnectLater(response, every),
+      ending: denials.refusal,
+      outcome,
+    });
   };
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {

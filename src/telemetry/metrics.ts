@@ -20,6 +20,8 @@ export interface Metrics {
   answered(method: string, route: string, status: number, seconds: number): void;
   /** One GraphQL request whose answer, for subscriptions whose stream, has ended; `status` is the worst among its errors. */
   operated(operation: GraphqlOperation, status: number, seconds: number): void;
+  /** Subscriptions that were opened, or with a negative number closed. */
+  subscribed(change: 1 | -1): void;
   /** One append to the event store. */
   appended(seconds: number): void;
   /** One append that met a stream which had moved. */
@@ -40,6 +42,7 @@ export const createMetrics = (): Metrics => {
   collectDefaultMetrics({ register: registry });
   const requests = new Histogram({ registers, name: 'exuvia_http_request_seconds', help: 'Duration of requests by route template', labelNames: ['method', 'route', 'status'], buckets: requestBuckets });
   const operations = new Histogram({ registers, name: 'exuvia_graphql_operation_seconds', help: 'Duration of GraphQL requests by kind of operation and class of the worst status among their errors', labelNames: ['operation', 'outcome'], buckets: requestBuckets });
+  const subscriptions = new Gauge({ registers, name: 'exuvia_graphql_subscriptions', help: 'Open GraphQL subscriptions' });
   const appends = new Histogram({ registers, name: 'exuvia_append_seconds', help: 'Duration of appends to the event store', buckets: appendBuckets });
   const conflicts = new Counter({ registers, name: 'exuvia_version_conflicts_total', help: 'Appends that met a stream which had moved' });
   const lag = new Gauge({ registers, name: 'exuvia_projection_lag_seconds', help: 'Time since a consumer last stood at the end of the store', labelNames: ['consumer'] });
@@ -66,6 +69,7 @@ export const createMetrics = (): Metrics => {
   return {
     answered: (method, route, status, seconds) => requests.observe({ method, route, status }, seconds),
     operated: (operation, status, seconds) => operations.observe({ operation, outcome: `${Math.floor(status / 100)}xx` }, seconds),
+    subscribed: (change) => subscriptions.inc(change),
     appended: (seconds) => appends.observe(seconds),
     versionConflict: () => conflicts.inc(),
     denialSuppressed: () => suppressed.inc(),

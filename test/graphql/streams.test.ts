@@ -1,4 +1,5 @@
 /** Subscriptions last as long as the caller may read, and leave nothing behind. (iam-auth-audit 8.4, architecture section 7) */
+import { randomUUID } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -148,26 +149,98 @@ describe('historyAppended', () => {
 
   it('takes the permission of an auditor and a cursor that is one', async () => {
     const { key } = await world.addPrincipal(reads('agent', 'namespace'));
-    const refused = [await begin({ filter: { namespaceId } }, key), await begin({ after: 'malformed' })];
+    const outside = (await world.send(HistoryDocument, { first: 1 })).data.eventHistory!.nodes[0]!.eventId;
+    const refused = [await begin({ filter: { namespaceId } }, key), await begin({ after: 'malformed' }), await begin({ after: randomUUID() }), await begin({ after: outside, filter: { namespaceId } })];
     for (const subscription of refused) await untilEnded(subscription);
-    expect(refused.map(codes)).toEqual([['FORBIDDEN'], ['INVALID_REQUEST']]);
+    expect(refused.map(codes)).toEqual([['FORBIDDEN'], ['INVALID_REQUEST'], ['INVALID_REQUEST'], ['INVALID_REQUEST']]);
+    expect(refused.slice(1).map(({ results }) => results[0]?.errors?.[0]?.extensions.details)).toEqual(Array(3).fill([{ path: '/after', code: 'INVALID_VALUE' }]));
+  });
+});
+
+const nothing = { watches: 0, timers: 0, connections: 0, busy: 0, waiting: 0 };
+const atRest = () => until('nothing held', () => world.edge.held(), (held) => JSON.stringify(held) === JSON.stringify(nothing));
+
+/** Opens a raw connection and asks. */
+const openRaw = (body: string, key: string, written: (socket: Socket) => void = () => {}): Socket => {
+  const { hostname, port } = new URL(world.edge.endpoint);
+  const socket = connect(Number(port), hostname);
+  socket.write(
+    `POST /graphql HTTP/1.1\r\nHost: ${hostname}:${port}\r\nConnection: close\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\nX-API-Key: ${key}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+    () => written(socket),
+  );
+  return socket;
+};
+
+describe('a client that stops reading', () => {
+  /** More than the buffers of two sockets take: an event of 60 KB, shown twenty-five times, again and again. */
+  const query = `subscription ($filter: HistoryFilter, $after: String) { historyAppended(filter: $filter, after: $after) { ${Array.from({ length: 25 }, (_, index) => `d${index}: data`).join(' ')} } }`;
+
+  const stalled = async (): Promise<void> => {
+    const { id, agentId } = await createAgent(world, namespaceId, configurationId, 'large');
+    const filter = { namespaceId, stream: `agent-${agentId}`, types: ['AgentCreated', 'AgentPluginsReplaced'] };
+    const plugins = { notes: { enabled: true, driverPolicy: { note: 'x'.repeat(60_000) } } };
+    for (let count = 0; count < 40; count++) await world.send(UpdateAgentDocument, { input: { id, configurationId, plugins } });
+    const events = await until('every event', async () => (await world.send(HistoryDocument, { first: 100, filter })).data.eventHistory!.nodes, ({ length }) => length === 41);
+    socket = openRaw(JSON.stringify({ query, variables: { filter, after: events[0]!.eventId } }), principal.key).on('error', () => {});
+    socket.once('data', () => socket!.pause());
+    let last = -1;
+    let same = 0;
+    await until('that nothing more is sent', () => world.edge.unsent(), (unsent) => {
+      same = unsent > 0 && unsent === last ? same + 1 : 0;
+      last = unsent;
+      return same >= 10;
+    });
+  };
+  let socket: Socket | undefined;
+  let principal: Awaited<ReturnType<World['addPrincipal']>>;
+  afterEach(() => void socket?.destroy());
+  beforeAll(async () => {
+    principal = await world.addPrincipal(reads('audit'));
+  });
+
+  it('is held little for, is judged all the same, and is disconnected once its grant has ended', async () => {
+    await atRest();
+    await stalled();
+    expect(world.edge.unsent()).toBeLessThan(8 * 2 ** 20);
+    world.edge.tick();
+    world.edge.tick();
+    expect(await world.edge.held()).toMatchObject({ watches: 1, timers: 1 });
+    await principal.removeGrant(0);
+    await until('that it is disconnected', async () => (world.edge.tick(), world.edge.held()), (held) => JSON.stringify(held) === JSON.stringify(nothing));
+  });
+});
+
+describe('the subscriptions of one caller', () => {
+  const body = () => JSON.stringify({ query: print(AppendedEventsDocument), variables: { filter: { namespaceId } } });
+  const openGauge = async () => /^exuvia_graphql_subscriptions (\d+)$/m.exec((await world.edge.metrics.exposition()).text)?.[1];
+
+  it('are a hundred at most; one that is closed makes place for another', async () => {
+    await atRest();
+    const one = await world.addPrincipal(reads('audit'));
+    const other = await world.addPrincipal(reads('audit'));
+    const sockets = Array.from({ length: 100 }, () => openRaw(body(), one.key).on('error', () => {}));
+    await until('a hundred', openGauge, (count) => count === '100');
+    const refused = await subscribe(AppendedEventsDocument, { filter: { namespaceId } }, one.key);
+    await untilEnded(refused);
+    expect(refused.results[0]?.errors).toEqual([expect.objectContaining({ message: '100 subscriptions of this caller are open; the limit is 100', extensions: expect.objectContaining({ code: 'RATE_LIMITED', status: 429, retryAfterSeconds: 1 }) as unknown })]);
+    const elsewhere = openRaw(body(), other.key).on('error', () => {});
+    await until('one of another caller', openGauge, (count) => count === '101');
+    sockets.pop()!.destroy();
+    await until('a place', openGauge, (count) => count === '100');
+    sockets.push(openRaw(body(), one.key).on('error', () => {}));
+    await until('another one', openGauge, (count) => count === '101');
+    for (const socket of [...sockets, elsewhere]) socket.destroy();
+    await atRest();
+    expect(await openGauge()).toBe('0');
   });
 });
 
 describe('clients that vanish without a word', () => {
-  const nothing = { watches: 0, timers: 0, connections: 0, busy: 0, waiting: 0 };
-  const atRest = () => until('nothing held', () => world.edge.held(), (held) => JSON.stringify(held) === JSON.stringify(nothing));
-
   /** Opens a raw connection and asks; resolves once the first result, or with `early` the request, is under way. */
-  const vanishing = (body: string, early: boolean): Promise<Socket> =>
+  const vanishing = (body: string, early: boolean, key: string): Promise<Socket> =>
     new Promise((resolve, reject) => {
-      const { hostname, port } = new URL(world.edge.endpoint);
-      const socket = connect(Number(port), hostname);
+      const socket = openRaw(body, key, () => early && resolve(socket));
       socket.once('error', reject);
-      socket.write(
-        `POST /graphql HTTP/1.1\r\nHost: ${hostname}:${port}\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\nX-API-Key: ${world.adminKey}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-        () => early && resolve(socket),
-      );
       let text = '';
       socket.on('data', (chunk: Buffer) => {
         text += chunk.toString();
@@ -175,9 +248,10 @@ describe('clients that vanish without a word', () => {
       });
     });
 
-  const wave = async (bodies: readonly string[], size: number): Promise<void> => {
+  /** Each hundred is another caller's: nobody has more. */
+  const wave = async (bodies: readonly string[], keys: readonly string[]): Promise<void> => {
     const sockets: Socket[] = [];
-    for (let begun = 0; begun < size; begun += 100) sockets.push(...(await Promise.all(Array.from({ length: 100 }, (_, index) => vanishing(bodies[index % bodies.length]!, index % 5 === 0)))));
+    for (const key of keys) sockets.push(...(await Promise.all(Array.from({ length: 100 }, (_, index) => vanishing(bodies[index % bodies.length]!, index % 5 === 0, key)))));
     for (const socket of sockets) socket.on('error', () => {}).destroy();
     await atRest();
   };
@@ -193,9 +267,10 @@ describe('clients that vanish without a word', () => {
     const { agentId, revisionId } = await deployed('abandoned by many');
     const bodyOf = (document: Parameters<typeof print>[0], variables: object) => JSON.stringify({ query: print(document), variables });
     const bodies = [bodyOf(DeploymentStatesDocument, { id: revisionId }), bodyOf(AgentStatesDocument, { id: agentId }), bodyOf(AppendedEventsDocument, { filter: { namespaceId } })];
-    await wave(bodies, 100);
+    const keys = await Promise.all(Array.from({ length: 10 }, async () => (await world.addPrincipal(reads('agent', 'agent_revision', 'namespace', 'audit'))).key));
+    await wave(bodies, keys.slice(0, 1));
     const before = heapUsed();
-    await wave(bodies, 1_000);
+    await wave(bodies, keys);
     const grownMiB = (heapUsed() - before) / 2 ** 20;
     expect(grownMiB).toBeLessThan(16);
   });

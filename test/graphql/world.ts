@@ -1,7 +1,7 @@
 /** The GraphQL edge over real stores and read models, without worker and children: what an Agent becomes is told by the test. */
 import { randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { promisify } from 'node:util';
 import { print } from 'graphql';
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
@@ -20,6 +20,7 @@ import { newId } from '../../src/kernel/ids.ts';
 import { workKey } from '../../src/kernel/work.ts';
 import { createDatabaseClock } from '../../src/postgres/clock.ts';
 import { createAccountRows, createKeyRows, createSessionRows, createWaysIn } from '../../src/postgres/private-rows.ts';
+import { createStoreIdentityRow } from '../../src/postgres/store-identity-row.ts';
 import { openPool } from '../../src/postgres/pool.ts';
 import { checkpointChannel } from '../../src/runtime/consumer-checkpoint.ts';
 import { listen } from '../../src/runtime/notifications.ts';
@@ -73,6 +74,8 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
   const database = await createDatabase();
   const { url } = database;
   const background = openPool({ url });
+  // Without it sessions open nothing: they were not compared with any history.
+  await createStoreIdentityRow(background).insert(randomUUID());
   const store = createPostgresEventStore({ pool: background, url });
   const consumers = startConsumers(database, store);
   const notifications = listen(url, [checkpointChannel, workChannel]);
@@ -119,6 +122,11 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
       },
     });
     const server: Server = createServer((request, response) => void handler(request, response));
+    const sockets = new Set<Socket>();
+    server.on('connection', (socket) => {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+    });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
     return {
@@ -140,6 +148,8 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
         busy: database.pool.totalCount - database.pool.idleCount,
         waiting: database.pool.waitingCount,
       }),
+      /** Bytes that wait until their clients read. */
+      unsent: () => [...sockets].reduce((sum, { writableLength }) => sum + writableLength, 0),
       /** How often subscribers are judged although nothing changes, in milliseconds. */
       intervals: () => [...timers.values()],
       /** Lets one interval pass. */
