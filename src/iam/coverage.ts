@@ -6,24 +6,22 @@ import { bindingsOf, type Policy } from './policy.ts';
 interface Reach {
   readonly permission: Permission;
   readonly namespaceId: string | undefined;
-  readonly resource: { readonly kind: string; readonly id: string } | undefined;
+  /** Of the permission's kind. */
+  readonly resourceId: string | undefined;
 }
 
 /** What the bindings of an identity and of its Groups convey; an exact one conveys only the permissions of its target's kind. */
-const reachesOf = (policy: Policy, identityId: string): readonly Reach[] => {
-  const home = policy.identities.get(identityId)?.namespaceId;
-  return bindingsOf(policy, identityId).flatMap(({ roleId, namespaceId = home, resourceKind, resourceId }) => {
-    const resource = resourceKind === undefined || resourceId === undefined ? undefined : { kind: resourceKind, id: resourceId };
-    const conveyed = policy.roles.get(roleId)?.permissions.filter((permission) => resource === undefined || permission.resourceKind === resource.kind) ?? [];
-    return conveyed.map((permission) => ({ permission, namespaceId, resource }));
+const reachesOf = (policy: Policy, identityId: string): readonly Reach[] =>
+  bindingsOf(policy, identityId).flatMap(({ roleId, namespaceId, resourceKind, resourceId }) => {
+    const conveyed = policy.roles.get(roleId)?.permissions.filter((permission) => resourceKind === undefined || permission.resourceKind === resourceKind) ?? [];
+    return conveyed.map((permission) => ({ permission, namespaceId, resourceId }));
   });
-};
 
 const includes = (wide: Reach, narrow: Reach): boolean =>
   wide.permission.action === narrow.permission.action &&
   wide.permission.resourceKind === narrow.permission.resourceKind &&
   (wide.namespaceId === undefined || wide.namespaceId === narrow.namespaceId) &&
-  (wide.resource === undefined || (wide.resource.kind === narrow.resource?.kind && wide.resource.id === narrow.resource.id));
+  (wide.resourceId === undefined || wide.resourceId === narrow.resourceId);
 
 /** Every grant of the other at the same or a broader scope; Restrictions do not count. */
 export const covers = (policy: Policy, identityId: string, otherId: string): boolean => {
@@ -35,5 +33,5 @@ export const covers = (policy: Policy, identityId: string, otherId: string): boo
 export const coversRole = (policy: Policy, identityId: string, roleId: string): boolean => {
   const own = reachesOf(policy, identityId);
   const needed = policy.roles.get(roleId)?.permissions ?? [];
-  return needed.every((permission) => own.some((held) => includes(held, { permission, namespaceId: undefined, resource: undefined })));
+  return needed.every((permission) => own.some((held) => includes(held, { permission, namespaceId: undefined, resourceId: undefined })));
 };

@@ -1,7 +1,7 @@
 /** Coverage as a property: whoever covers another may do whatever that one may, on any reference. (iam-auth-audit 2.4) */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { covers } from '../../src/iam/coverage.ts';
+import { covers, coversRole } from '../../src/iam/coverage.ts';
 import { evaluate, type Action } from '../../src/iam/evaluate.ts';
 import { iamDecider } from '../../src/iam/iam.ts';
 import type { AccessBinding, IamEvent } from '../../src/iam/messages.ts';
@@ -86,4 +86,19 @@ it('Restrictions do not count, and an exact binding counts for the kind of its t
   const restricted: IamEvent = { type: 'RestrictionCreated', data: { restrictionId: 'rst_1', action: 'read', resourceKind: 'agent' } };
   const policy = fold(iamDecider, [...granted('prn_1', [{ permissions: read, scope: wide, viaGroup: false }]), ...granted('prn_2', [{ permissions: [...read, ...operate], scope: exact, viaGroup: false }]), restricted]);
   expect(covers(policy, 'prn_1', 'prn_2')).toBe(true);
+});
+
+it.each([
+  ['each of its permissions everywhere', wide, ['read agent', 'operate secret'], true],
+  ['one of its permissions', wide, ['read agent'], false],
+  ['each of them in a Namespace', { namespaceId: 'ns_1', target: undefined }, ['read agent', 'operate secret'], false],
+  ['each of them on a resource', { namespaceId: undefined, target: { resourceKind: 'agent' as const, resourceId: 'a' } }, ['read agent', 'operate secret'], false],
+  ['nothing', wide, [], false],
+])('a Role of the Installation is covered by who holds %s: %s', (_, own, held, covered) => {
+  const permissionOf = (text: string) => ({ action: text.split(' ')[0] as 'read', resourceKind: text.split(' ')[1] as 'agent' });
+  const permissions = ['read agent', 'operate secret'].map(permissionOf);
+  const holder = granted('prn_1', held.map((text) => ({ permissions: [permissionOf(text)], scope: own, viaGroup: false })));
+  const wanted: IamEvent = { type: 'RoleCreated', data: { roleId: 'role_wanted', permissions } };
+  const policy = fold(iamDecider, [...holder, wanted]);
+  expect(coversRole(policy, 'prn_1', 'role_wanted')).toBe(covered);
 });

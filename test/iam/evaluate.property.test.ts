@@ -163,6 +163,36 @@ describe('a list', () => {
   });
 });
 
+describe('a list, of who may read everything', () => {
+  const role: IamEvent = { type: 'RoleCreated', data: { roleId: 'role_0', permissions: kinds.map((resourceKind) => ({ action: 'read', resourceKind })) } };
+  const everywhere = (subjectId: string, more: object = {}): IamEvent => created('AccessBindingCreated')({ bindingId: `bnd_${subjectId}`, subjectKind: 'identity', subjectId, roleId: 'role_0', ...more });
+  const seen = async (more: readonly IamEvent[], kind: ResourceRef['kind'], namespaceId: string | undefined, caller: object = {}) => {
+    const state = fold(iamDecider, [...people, role, everywhere('prn_1'), everywhere('spn_0'), everywhere('spn_1', { namespaceId: 'ns_1' }), ...more]);
+    const asking = { actor: { principalId: 'prn_1', kind: 'principal' }, keyNamespaceId: undefined, arrivedAt: 0, requestId: '', ...caller } as const;
+    return visibleTo({ current: async () => ({ state }) } as unknown as Authorizer, asking, 'read', kind, namespaceId);
+  };
+  const restricted = (data: object) => created('RestrictionCreated')({ restrictionId: 'rst_0', action: 'read', resourceKind: 'namespace', ...data });
+
+  it('leaves out what a Restriction is about, a Namespace by either of its names, and nothing else', async () => {
+    expect(await seen([], 'namespace', undefined)).toEqual({ only: undefined, except: [] });
+    expect(await seen([restricted({ namespaceId: 'ns_1' })], 'namespace', undefined)).toEqual({ only: undefined, except: ['ns_1'] });
+    expect(await seen([restricted({ resourceId: 'ns_1' })], 'namespace', undefined)).toEqual({ only: undefined, except: ['ns_1'] });
+    expect(await seen([restricted({ resourceKind: 'agent', resourceId: 'a' })], 'agent', 'ns_1')).toEqual({ only: undefined, except: ['a'] });
+    expect(await seen([restricted({ resourceKind: 'agent', resourceId: 'a', namespaceId: 'ns_2' })], 'agent', 'ns_1')).toEqual({ only: undefined, except: [] });
+    expect(await seen([restricted({ resourceKind: 'agent', namespaceId: 'ns_1' })], 'agent', 'ns_1')).toEqual({ only: [], except: [] });
+    expect(await seen([restricted({ action: 'update', resourceKind: 'agent', resourceId: 'a' })], 'agent', 'ns_1')).toEqual({ only: undefined, except: [] });
+  });
+
+  it('is empty for a key outside of its Namespace, and for one whose principal has another scope', async () => {
+    const withKey = (principalId: string, keyNamespaceId: string | undefined) => ({ actor: { principalId, kind: 'service_principal', serviceKeyId: 'key_1' }, keyNamespaceId });
+    expect(await seen([], 'agent', 'ns_1', withKey('spn_1', 'ns_1'))).toEqual({ only: undefined, except: [] });
+    expect(await seen([], 'agent', 'ns_2', withKey('spn_1', 'ns_1'))).toEqual({ only: [], except: [] });
+    expect(await seen([], 'agent', 'ns_1', withKey('spn_0', undefined))).toEqual({ only: undefined, except: [] });
+    expect(await seen([], 'agent', 'ns_1', withKey('spn_0', 'ns_1'))).toEqual({ only: [], except: [] });
+    expect(await seen([], 'agent', 'ns_1', withKey('spn_1', undefined))).toEqual({ only: [], except: [] });
+  });
+});
+
 describe('whatever the policy', () => {
   it('a Restriction never allows', () => {
     fc.assert(

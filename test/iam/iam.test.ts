@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { evaluate, type Action } from '../../src/iam/evaluate.ts';
 import { iamDecider } from '../../src/iam/iam.ts';
 import type { AccessBinding, IamEvent } from '../../src/iam/messages.ts';
-import type { ResourceRef } from '../../src/kernel/event.ts';
+import type { ResourceKind, ResourceRef } from '../../src/kernel/event.ts';
+import { checkedActions, resourceKinds } from '../../src/iam/permissions.ts';
 import { deciderSpec, fold } from '../support/specs.ts';
 
 const given = deciderSpec(iamDecider);
@@ -39,6 +40,26 @@ describe('a permission', () => {
     expect(allowed([person, role, exact], 'read', agent('agt_2'))).toBe(false);
   });
 
+  /** Every action on every kind, whether an operation checks it or not. */
+  const everyPair = resourceKinds.flatMap((resourceKind) => checkedActions.agent.map((action) => ({ action, resourceKind })));
+  const referenceOf = (kind: ResourceKind): ResourceRef => (kind === 'installation' ? { kind, id: 'x' } : { kind, id: 'ns_1', namespaceId: 'ns_1' });
+  const holding = (permissions: readonly { action: string; resourceKind: string }[]): readonly IamEvent[] => [person, { type: 'RoleCreated', data: { roleId: 'role_1', permissions: [...permissions] } }, bound()];
+
+  it.each(everyPair)('$resourceKind:$action implies no other, and nothing else implies it', ({ action, resourceKind }) => {
+    const isIt = (other: { action: string; resourceKind: string }) => other.action === action && other.resourceKind === resourceKind;
+    const [alone, others] = [fold(iamDecider, holding([{ action, resourceKind }])), fold(iamDecider, holding(everyPair.filter((other) => !isIt(other))))];
+    const granted = everyPair.filter((other) => evaluate(alone, 'prn_1', other.action, referenceOf(other.resourceKind)).allowed);
+    expect(granted).toEqual([{ action, resourceKind }]);
+    expect(evaluate(others, 'prn_1', action, referenceOf(resourceKind)).allowed).toBe(false);
+    const wildcards = [['*', resourceKind], [action, '*'], ['*', '*'], ['', resourceKind], [action, '']] as const;
+    expect(allowed(holding(wildcards.map(([any, kind]) => ({ action: any, resourceKind: kind }))), action, referenceOf(resourceKind))).toBe(false);
+  });
+
+  it.each(['configuration', 'secret', 'service_account', 'credential_source', 'agent', 'agent_revision'] as const)('on a %s is none where the reference names no Namespace', (kind) => {
+    const everywhere = holding([{ action: 'read', resourceKind: kind }]);
+    expect([allowed(everywhere, 'read', { kind, id: 'a', namespaceId: 'ns_1' }), allowed(everywhere, 'read', { kind, id: 'a' })]).toEqual([true, false]);
+  });
+
   it('is overridden by a matching Restriction, and by nothing else', () => {
     expect(allowed([person, role, bound(), restricted()], 'read', agent('agt_1'))).toBe(false);
     expect(allowed([person, role, bound(), restricted('agt_1')], 'read', agent('agt_1'))).toBe(false);
@@ -69,6 +90,8 @@ describe('a permission', () => {
     ['a binding of a Namespace principal elsewhere', bound({ bindingId: 'bnd_2', subjectId: 'spn_1', namespaceId: 'ns_2' })],
     ['a binding of a Group elsewhere', bound({ bindingId: 'bnd_2', ...ofGroup })],
     ['a binding on a Configuration that names no Namespace', bound({ bindingId: 'bnd_2', resourceKind: 'configuration', resourceId: 'cfg_1' })],
+    ['a binding on a Preset that names no Namespace', bound({ bindingId: 'bnd_2', resourceKind: 'preset', resourceId: 'pre_1' })],
+    ['a binding on a service account that names no Namespace', bound({ bindingId: 'bnd_2', resourceKind: 'service_account', resourceId: 'sa_1' })],
     ['a binding with half a target', bound({ bindingId: 'bnd_2', resourceKind: 'agent' })],
     ['two bindings of one id', bound()],
     ['a Role with a permission twice', { type: 'RoleCreated', data: { roleId: 'role_2', permissions: [{ action: 'read', resourceKind: 'agent' }, { action: 'read', resourceKind: 'agent' }] } }],
@@ -80,6 +103,35 @@ describe('a permission', () => {
   ])('is denied to everybody while the policy has %s', (_, broken) => {
     expect(allowed(soundPolicy, 'read', agent('agt_1'))).toBe(true);
     expect(allowed([...soundPolicy, broken], 'read', agent('agt_1'))).toBe(false);
+  });
+
+  const boundMachine = bound({ bindingId: 'bnd_2', subjectId: 'spn_1', namespaceId: 'ns_1' });
+  const boundGroup = bound({ bindingId: 'bnd_2', ...ofGroup, namespaceId: 'ns_1' });
+  it.each<[string, readonly IamEvent[], readonly IamEvent[]]>([
+    ['a service principal', [boundMachine, { type: 'ServicePrincipalRemoved', data: { servicePrincipalId: 'spn_1' } }], [{ type: 'AccessBindingDeleted', data: { bindingId: 'bnd_2', namespaceId: 'ns_1' } }]],
+    ['a Group', [boundGroup, { type: 'GroupDeleted', data: { groupId: 'grp_1', namespaceId: 'ns_1', principalIds: [] } }], [{ type: 'AccessBindingDeleted', data: { bindingId: 'bnd_2', namespaceId: 'ns_1' } }]],
+    ['a Group with members', [member('ns_1'), { type: 'GroupDeleted', data: { groupId: 'grp_1', namespaceId: 'ns_1', principalIds: [] } }], [{ type: 'GroupMembershipDeleted', data: { groupId: 'grp_1', namespaceId: 'ns_1', principalId: 'prn_1' } }]],
+  ])('is denied to everybody while the policy still names %s that is gone, and no longer', (_, broken, mended) => {
+    expect(allowed([...soundPolicy, ...broken], 'read', agent('agt_1'))).toBe(false);
+    expect(allowed([...soundPolicy, ...broken, ...mended], 'read', agent('agt_1'))).toBe(true);
+  });
+
+  it.each<[string, readonly IamEvent[], IamEvent]>([
+    ['a Role', [{ type: 'RoleCreated', data: { roleId: 'role_2', permissions: [{ action: 'read', resourceKind: 'agent' }, { action: 'read', resourceKind: 'agent' }] } }], { type: 'RoleDeleted', data: { roleId: 'role_2' } }],
+    ['a Restriction', [{ type: 'RestrictionCreated', data: { restrictionId: 'rst_9', action: 'administer', resourceKind: 'installation', namespaceId: 'ns_1' } }], { type: 'RestrictionDeleted', data: { restrictionId: 'rst_9' } }],
+    ['a membership', [member()], { type: 'GroupMembershipDeleted', data: { groupId: 'grp_1', principalId: 'prn_1' } }],
+    ['a Group', [group('ns_1')], { type: 'GroupDeleted', data: { groupId: 'grp_1', namespaceId: 'ns_1', principalIds: [] } }],
+    ['a Role that is made twice', [{ type: 'RoleCreated', data: { roleId: 'role_2', permissions: [] } }, { type: 'RoleCreated', data: { roleId: 'role_2', permissions: [] } }], { type: 'RoleDeleted', data: { roleId: 'role_2' } }],
+    ['a Restriction that is made twice', [restricted('agt_2'), restricted('agt_2')], { type: 'RestrictionDeleted', data: { restrictionId: 'rst_1' } }],
+  ])('is granted again when %s that broke a rule is deleted', (_, broken, mended) => {
+    expect(allowed([...soundPolicy, ...broken], 'read', agent('agt_1'))).toBe(false);
+    expect(allowed([...soundPolicy, ...broken, mended], 'read', agent('agt_1'))).toBe(true);
+  });
+
+  it('is held again by a service principal that was named twice, once it is made anew', () => {
+    const twice = [machine('ns_1'), machine('ns_1'), role, bound({ subjectId: 'spn_1', namespaceId: 'ns_1' })];
+    expect(allowed(twice, 'read', agent('agt_1'), 'spn_1')).toBe(false);
+    expect(allowed([...twice, { type: 'AccessBindingDeleted', data: { bindingId: 'bnd_1' } }, { type: 'ServicePrincipalRemoved', data: { servicePrincipalId: 'spn_1' } }, machine('ns_1'), bound({ subjectId: 'spn_1', namespaceId: 'ns_1' })], 'read', agent('agt_1'), 'spn_1')).toBe(true);
   });
 
   it('is granted again when what broke a rule is taken away', () => {
@@ -120,6 +172,27 @@ describe('policy commands', () => {
     const nsRole: IamEvent = { type: 'RoleCreated', data: { roleId: 'role_1', namespaceId: 'ns_1', permissions: [] } };
     given(person, nsRole).when(bind({ namespaceId: 'ns_2' })).refused('INVALID_REQUEST', /^A Role of ns_1 is bound only there, not in ns_2$/);
     given(person, role).when(bind({ resourceId: 'agt_1' })).refused('INVALID_REQUEST', /both/);
+  });
+
+  it('bind for a caller only what belongs to the Namespace, and only where it conveys something', () => {
+    const permissions = (...texts: readonly string[]) => texts.map((text) => ({ action: text.split(':')[1]!, resourceKind: text.split(':')[0]! }));
+    const roleIn = (namespaceId: string | undefined, ...texts: readonly string[]): IamEvent => ({ type: 'RoleCreated', data: { roleId: 'role_1', ...(namespaceId !== undefined && { namespaceId }), permissions: permissions(...texts) } });
+    const binding = { bindingId: 'bnd_1', namespaceId: 'ns_1', subjectKind: 'identity', subjectId: 'prn_1', roleId: 'role_1', resourceKind: 'agent', resourceId: 'agt_1' } as const;
+    const bind = (more: { readonly subjectId?: string } = {}) => ({ type: 'BindResource', binding: { ...binding, ...more } }) as const;
+    const here = roleIn('ns_1', 'agent:read', 'secret:operate');
+    given(person, here).when(bind()).then({ type: 'AccessBindingCreated', data: binding });
+    given(machine('ns_1'), here).when(bind({ subjectId: 'spn_1' })).then({ type: 'AccessBindingCreated', data: { ...binding, subjectId: 'spn_1' } });
+    for (const home of [undefined, 'ns_2']) given(machine(home), here).when(bind({ subjectId: 'spn_1' })).refused('INVALID_REQUEST', /only in its own Namespace/);
+    given(person, group('ns_1'), here).when(bind({ subjectId: 'grp_1' })).refused('INVALID_REQUEST', /Group/);
+    given(here).when(bind()).refused('INVALID_REQUEST', /no such principal/);
+    given(person).when(bind()).refused('INVALID_REQUEST', /Role was not found/);
+    for (const home of [undefined, 'ns_2']) given(person, roleIn(home, 'agent:read')).when(bind()).refused('INVALID_REQUEST', /Role was not found/);
+    given(person, roleIn('ns_1', 'agent:read', 'agent:create')).when(bind()).refused('INVALID_REQUEST', /never conveys agent:create$/);
+    given(person, roleIn('ns_1', 'agent:read', 'secret:create')).when(bind()).refused('INVALID_REQUEST', /never conveys secret:create$/);
+    given(person, roleIn('ns_1', 'agent_revision:read')).when(bind()).refused('INVALID_REQUEST', /only agent_revision:read$/);
+    given(person, here, bound({ bindingId: 'bnd_1' })).when(bind()).refused('RESOURCE_CONFLICT');
+    const gone: IamEvent = { type: 'AgentBindingsRemoved', data: { agentId: 'agt_1', namespaceId: 'ns_1', servicePrincipalId: 'spn_9', revisionIds: [], bindingIds: [], keyIds: [] } };
+    given(person, here, gone).when(bind()).refused('INVALID_REQUEST', /gone/);
   });
 
   it('refuse what would break a rule, and ids in use', () => {
@@ -187,6 +260,15 @@ describe('policy commands', () => {
       .then({ type: 'AccessBindingDeleted', data: { bindingId: 'bnd_1', namespaceId: 'ns_1' } }, { type: 'ServicePrincipalRemoved', data: { servicePrincipalId: 'spn_1' } });
   });
 
+  it('end the keys of an Agent that is removed, and one that is revoked', () => {
+    const key: IamEvent = { type: 'ServiceKeyIssued', data: { keyId: 'key_1', servicePrincipalId: 'spn_1', name: 'k', expiresAt: '' } };
+    const removal = { agentId: 'agt_1', namespaceId: 'ns_1', servicePrincipalId: 'spn_1', revisionIds: [] };
+    const gone: IamEvent = { type: 'AgentBindingsRemoved', data: { ...removal, bindingIds: [], keyIds: ['key_1'] } };
+    given(machine('ns_1', 'agt_1'), key).when({ type: 'RemoveAgentBindings', ...removal }).then(gone);
+    expect(given(machine('ns_1', 'agt_1'), key, gone).state().keys.isEmpty()).toBe(true);
+    expect(given(machine(), key, { type: 'ServiceKeyRevoked', data: { keyId: 'key_1', servicePrincipalId: 'spn_1' } }).state().keys.isEmpty()).toBe(true);
+  });
+
   it('keep a Role that is bound', () => {
     given(person, role, bound()).when({ type: 'DeleteRole', roleId: 'role_1' }).refused('RESOURCE_CONFLICT');
     given(person, role).when({ type: 'DeleteRole', roleId: 'role_1' }).then({ type: 'RoleDeleted', data: { roleId: 'role_1' } });
@@ -206,6 +288,9 @@ describe('policy commands', () => {
     const gone: IamEvent = { type: 'AgentBindingsRemoved', data: { ...removal, bindingIds: ['bnd_1', 'bnd_2', 'bnd_3'], keyIds: [] } };
     given(...history).when({ type: 'RemoveAgentBindings', ...removal }).then(gone);
     given(...history, gone).when({ type: 'RemoveAgentBindings', ...removal }).then();
+    const late = { bindingId: 'bnd_5', namespaceId: 'ns_1', subjectKind: 'identity', subjectId: 'prn_1', roleId: 'role_1', resourceKind: 'agent_revision', resourceId: 'rev_1' } as const;
+    given(...history, gone).when({ type: 'CreateAccessBinding', binding: late }).refused('INVALID_REQUEST', /gone/);
+    given(...history, gone).when({ type: 'BindResource', binding: late }).refused('INVALID_REQUEST', /gone/);
     given(...history, gone)
       .when({ type: 'CreateAccessBinding', binding: { bindingId: 'bnd_5', subjectKind: 'identity', subjectId: 'prn_1', roleId: 'role_1', resourceKind: 'agent', resourceId: 'agt_1' } })
       .refused('INVALID_REQUEST', /gone/);
