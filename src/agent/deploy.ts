@@ -5,7 +5,7 @@ import { revisionView, type RevisionView } from '../agent-revision/view.ts';
 import type { ComputeDriver, RevisionSnapshot } from '../compute/driver.ts';
 import { secretsOf } from '../configuration/secret-bindings.ts';
 import type { SecretBindings } from '../configuration/input.ts';
-import { configurationNotFound } from '../configuration/configuration.ts';
+import { configurationNotFound, type PresentConfiguration } from '../configuration/configuration.ts';
 import { ref, type Operation, type Permission } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
 import { digestOf, type Json } from '../kernel/canonical.ts';
@@ -34,6 +34,9 @@ const stampLogging = (values: Readonly<Record<string, unknown>>): Readonly<Recor
 
 type Document = Readonly<Record<string, unknown>>;
 
+/** The Secrets a Configuration binds, as far as it can be read. */
+const secretsIn = ({ settings }: PresentConfiguration): readonly string[] => (isUnreadable(settings) ? [] : secretsOf(settings.secretBindings as SecretBindings | undefined));
+
 export const createDeploy = ({ core, compute }: { readonly core: Core; readonly compute: Admitting }): Deploy => {
   const { streams, authorizer, audit, waitFor } = core;
 
@@ -50,11 +53,15 @@ export const createDeploy = ({ core, compute }: { readonly core: Core; readonly 
   };
 
   /** The draft's Configuration at its tail. */
-  const document = async (namespaceId: string, configurationId: string) => {
+  const presentConfiguration = async (namespaceId: string, configurationId: string): Promise<PresentConfiguration> => {
     const { state } = await streams.load(configurations, configurationId);
     if (state.phase !== 'present' || state.namespaceId !== namespaceId) throw configurationNotFound();
-    if (isUnreadable(state.settings)) throw new Refusal('RESOURCE_CONFLICT', `The saved ${state.settings.unreadable} of the Configuration cannot be read`);
-    return { generation: state.generation, values: state.settings.values as Document, secretBindings: state.settings.secretBindings as SecretBindings | undefined };
+    return state;
+  };
+
+  const documentOf = ({ generation, settings }: PresentConfiguration) => {
+    if (isUnreadable(settings)) throw new Refusal('RESOURCE_CONFLICT', `The saved ${settings.unreadable} of the Configuration cannot be read`);
+    return { generation, values: settings.values as Document, secretBindings: settings.secretBindings as SecretBindings | undefined };
   };
 
   const assertAgentPrincipal = async (caller: Caller, deploying: Operation, agent: PresentAgent, needed: readonly Permission[]): Promise<void> => {
@@ -73,7 +80,7 @@ export const createDeploy = ({ core, compute }: { readonly core: Core; readonly 
     }
   };
 
-  const snapshotOf = (agent: PresentAgent, settings: AgentSettings & { harnessAuth: NonNullable<AgentSettings['harnessAuth']> }, saved: Awaited<ReturnType<typeof document>>): AgentRevisionSnapshotted['data'] => {
+  const snapshotOf = (agent: PresentAgent, settings: AgentSettings & { harnessAuth: NonNullable<AgentSettings['harnessAuth']> }, saved: ReturnType<typeof documentOf>): AgentRevisionSnapshotted['data'] => {
     const { executionMode, backendId, configurationId } = agent.draft;
     const plugins = settings.plugins !== undefined && Object.keys(settings.plugins).length > 0 ? settings.plugins : undefined;
     return {
@@ -112,11 +119,13 @@ export const createDeploy = ({ core, compute }: { readonly core: Core; readonly 
     const { namespaceId, agentId } = agent;
     const own = [['deploy', deploying.resource], ['read', ref.in('configuration', namespaceId, agent.draft.configurationId)]] as const;
     await authorizer.require(caller, deploying, own);
-    const settings = readableSettings(agent);
-    const saved = await document(namespaceId, agent.draft.configurationId);
-    const secrets = secretsOf(saved.secretBindings).map((id): Permission => ['operate', ref.in('secret', namespaceId, id)]);
-    const grant = await authorizer.require(caller, deploying, [...own, ...actorPermissions(namespaceId, settings), ...secrets]);
+    const present = await presentConfiguration(namespaceId, agent.draft.configurationId);
+    const secrets = secretsIn(present).map((id): Permission => ['operate', ref.in('secret', namespaceId, id)]);
+    const sources = isUnreadable(agent.draft.settings) ? [] : actorPermissions(namespaceId, agent.draft.settings);
+    const grant = await authorizer.require(caller, deploying, [...own, ...sources, ...secrets]);
     if (agent.deletion !== null) throw new Refusal('AGENT_DELETING', 'The Agent is being deleted');
+    const settings = readableSettings(agent);
+    const saved = documentOf(present);
     const { state: namespace } = await streams.load(namespaces, namespaceId);
     if (namespace.status !== 'ready') throw await namespaceNotReady(caller, deploying, grant.policyRevision);
     const { harnessAuth } = settings;

@@ -10,6 +10,8 @@ import { Refusal } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Sent } from '../kernel/parse.ts';
 import { DeletionOwned } from '../kernel/work.ts';
+import type { RegisteredResource } from '../namespace/messages.ts';
+import { unregistered, type NamespaceCommand } from '../namespace/namespace.ts';
 import { createSettlement } from '../namespace/settlement.ts';
 import { contextOf, withoutAudit, type Core } from '../core.ts';
 import { createOnce } from '../create-once.ts';
@@ -51,6 +53,9 @@ export const presentAgent = async (core: Core, { namespaceId, agentId }: AgentPl
   return { ...loaded, state };
 };
 
+/** References that can be there without a Credential Gateway. */
+const withoutGateway = (references: readonly RegisteredResource[]): readonly RegisteredResource[] => references.filter(({ kind }) => kind !== 'credential_source');
+
 /** The saved settings, or the refusal that they cannot be read. */
 export const readableSettings = ({ draft: { settings } }: PresentAgent): AgentSettings => {
   if (isUnreadable(settings)) throw new Refusal('RESOURCE_CONFLICT', `The saved ${settings.unreadable} cannot be read`);
@@ -69,6 +74,17 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
   const assertGateway = (sources: { readonly harnessAuth?: AgentSettings['harnessAuth'] | undefined; readonly credentialSources?: AgentSettings['credentialSources'] | undefined }): void => {
     if (sources.harnessAuth?.method === 'credential_source' || (sources.credentialSources?.length ?? 0) > 0)
       throw new Refusal('CREDENTIAL_GATEWAY_NOT_CONFIGURED', 'The Installation has no Credential Gateway');
+  };
+
+  /** What Compute and the Installation cannot do for a new Agent comes after all that its Namespace has against it. */
+  const assertCapable = async (namespaceId: string, content: CreateAgentInput, admission: Extract<NamespaceCommand, { type: 'AdmitResource' }>): Promise<void> => {
+    try {
+      assertNoFiles(content);
+      assertGateway(content);
+    } catch (incapable) {
+      const decision = namespaces.decider.decide((await streams.load(namespaces, namespaceId)).state, { ...admission, refersTo: withoutGateway(admission.refersTo) });
+      throw decision instanceof Refusal ? decision : incapable;
+    }
   };
 
   const create: AgentService['create'] = async (caller, namespaceId, sent, options = {}) => {
@@ -101,9 +117,10 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
       found: (state) => (state.phase === 'none' ? undefined : state.phase === 'present' ? { view: agentView(state), createdFrom: state.createdFrom } : {}),
       assertReadable: (agentId) => authorizer.require(caller, agentOperation('read', place({ namespaceId, agentId })), [['read', place({ namespaceId, agentId })]]),
       make: async (agentId, empty, idempotency) => {
-        assertNoFiles(content);
         assertBackend(backendId);
-        assertGateway(content);
+        const refersTo = [{ kind: 'configuration', id: configurationId }, ...sourceReferences(content)];
+        const admission = { type: 'AdmitResource', resource: { kind: 'agent', id: agentId }, name, refersTo } as const;
+        await assertCapable(namespaceId, content, admission);
         const context = contextOf(caller, agentOperation('create', place({ namespaceId, agentId })), grant, idempotency);
         const decide = (servicePrincipalId: string): readonly AgentEvent[] => {
           const data = { agentId, namespaceId, name, servicePrincipalId, configurationId, executionMode, backendId, settings };
@@ -113,8 +130,7 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
         };
         const servicePrincipalId = newId('spn');
         streams.assertStorable(agents.codec, decide(servicePrincipalId));
-        const refersTo = [{ kind: 'configuration', id: configurationId }, ...sourceReferences(content)];
-        await settlement.register(namespaceId, { type: 'AdmitResource', resource: { kind: 'agent', id: agentId }, name, refersTo }, withoutAudit(context), grant.guard);
+        await settlement.register(namespaceId, admission, withoutAudit(context), grant.guard);
         const principal = await streams.execute(iam, '', { type: 'CreateServicePrincipal', servicePrincipalId, namespaceId, agentId }, withoutAudit(context));
         const decided = decide(principal.state.principalOfAgent.get(agentId)!);
         const created = await streams.append(agents, empty, decided, { ...context, ...(await grant.guard()) });
@@ -137,16 +153,18 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
       ...actorPermissions(namespaceId, input),
     ]);
     const context = contextOf(caller, updating, grant);
-    const decision = agents.decider.decide(loaded.state, { type: 'ChangeDraft', change: input, ifMatch });
-    if (decision instanceof Refusal) throw decision;
     assertSources(namespaceId, { harnessAuth: input.harnessAuth, credentialSources: input.credentialSources ?? (isUnreadable(saved) ? [] : saved.credentialSources) });
     assertBackend(input.backendId);
-    assertGateway(input);
     const harnessAuth = input.harnessAuth === undefined && !isUnreadable(saved) ? saved.harnessAuth : input.harnessAuth;
     const references = {
       before: [{ kind: 'configuration', id: loaded.state.draft.configurationId }, ...sourceReferences(current)],
       after: [{ kind: 'configuration', id: input.configurationId }, ...sourceReferences({ harnessAuth })],
     };
+    const missing = unregistered((await streams.load(namespaces, namespaceId)).state, withoutGateway(references.after));
+    if (missing !== undefined) throw missing;
+    const decision = agents.decider.decide(loaded.state, { type: 'ChangeDraft', change: input, ifMatch });
+    if (decision instanceof Refusal) throw decision;
+    assertGateway(input);
     const dropOthers = await settlement.rebind(namespaceId, { kind: 'agent', id: agentId }, references, withoutAudit(context), grant.guard);
     try {
       const changed = await streams.append(agents, loaded, decision, { ...context, ...(await grant.guard()) });

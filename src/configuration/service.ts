@@ -110,7 +110,7 @@ export const createConfigurationService = ({ core, reads }: { readonly core: Cor
       const input = await authorizer.receive(caller, updating, ['update', resource], sent);
       assertSecretBindings(namespaceId, input.secretBindings);
       assertDocument(input.values as Record<string, unknown>);
-      await authorizer.require(caller, updating, [['update', resource]]);
+      await authorizer.require(caller, updating, [['update', resource], ...operateOn(namespaceId, input.secretBindings)]);
       for (;;) {
         const loaded = await present(place);
         const saved = loaded.state.settings;

@@ -53,10 +53,8 @@ export const createServiceKeyService = ({
   };
 
   /** What policy says of a key, unless its principal may do more than the caller. */
-  const decideCovered = (caller: Caller, { servicePrincipalId }: ServiceKey, command: IamCommand) => (policy: Policy) => {
-    const decision = iamDecider.decide(policy, command);
-    return decision instanceof Refusal || covers(policy, caller.actor.principalId, servicePrincipalId) ? decision : notCovered();
-  };
+  const decideCovered = (caller: Caller, { servicePrincipalId }: ServiceKey, command: IamCommand) => (policy: Policy) =>
+    covers(policy, caller.actor.principalId, servicePrincipalId) ? iamDecider.decide(policy, command) : notCovered();
 
   /** The same refusal, recorded when it is for want of coverage. */
   const recorded = async (refusal: unknown, caller: Caller, verb: string, { servicePrincipalId }: ServiceKey): Promise<unknown> =>

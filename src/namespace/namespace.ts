@@ -68,6 +68,12 @@ export const referrersOf = (state: NamespaceState, resource: RegisteredResource)
 
 export const isRegistered = (state: NamespaceState, resource: RegisteredResource): boolean => state.resources.has(keyOf(resource));
 
+/** The first of these that is none of the Namespace, as a refusal. */
+export const unregistered = (state: NamespaceState, resources: readonly RegisteredResource[]): Refusal | undefined => {
+  const missing = resources.find((resource) => !isRegistered(state, resource));
+  return missing && targetNotFound(missing);
+};
+
 /** Refuses with the message clients know: the kinds that are left and as many ids as fit 256 characters. (rest-contract 3.2) */
 const notEmpty = (state: NamespaceState): RegisterConflict => {
   const holders = state.resources.valueSeq().map(plain).toArray();
@@ -84,8 +90,8 @@ const decideAdmission = (state: NamespaceState, command: NamespaceCommand & { ty
   if (state.status !== 'provisioning' && state.status !== 'ready')
     return new Refusal('RESOURCE_CONFLICT', `The Namespace is ${state.status} and accepts no new resources`);
   if (isRegistered(state, resource)) return [];
-  const missing = refersTo.find((target) => !isRegistered(state, target));
-  if (missing !== undefined) return targetNotFound(missing);
+  const missing = unregistered(state, refersTo);
+  if (missing !== undefined) return missing;
   const holder = name === undefined ? undefined : state.names.get(nameKey(resource.kind, name));
   if (holder !== undefined) return new RegisterConflict('RESOURCE_CONFLICT', `The name is already used by another ${resource.kind} in this Namespace`, [holder]);
   const data = { ...plain(resource), refersTo: refersTo.map(plain) };
@@ -116,8 +122,8 @@ const decide = (state: NamespaceState, command: NamespaceCommand): Decision<Name
       return decideAdmission(state, command);
     case 'AddReferences': {
       const { resource, refersTo } = command;
-      const missing = [resource, ...refersTo].find((target) => !isRegistered(state, target));
-      if (missing !== undefined) return targetNotFound(missing);
+      const missing = unregistered(state, [resource, ...refersTo]);
+      if (missing !== undefined) return missing;
       return [{ type: 'ReferencesAdded', data: { ...plain(resource), refersTo: refersTo.map(plain) } }];
     }
     case 'DropReferences': {

@@ -82,18 +82,15 @@ export const createAccountService = ({
       const creating = operationOf('create');
       const { email, password, name, roleId, github } = await authorizer.receive(caller, creating, permissions[0], sent);
       const grant = await authorize(caller, creating);
-      if (github !== undefined) throw new Refusal('RESOURCE_CONFLICT', 'This Installation signs in by password only');
       const [userId, principalId] = [newId('usr'), newId('prn')];
       const role = roleId === undefined ? undefined : { roleId, bindingId: newId('bnd') };
       const command: IamCommand = { type: 'CreatePrincipal', principalId, issuer: localIssuer, subject: userId, ...(role !== undefined && { role }) };
-      const decide = (policy: Policy) => {
-        const decision = iamDecider.decide(policy, command);
-        return decision instanceof Refusal || roleId === undefined || coversRole(policy, caller.actor.principalId, roleId) ? decision : notCovered();
-      };
+      const decide = (policy: Policy) => (roleId === undefined || coversRole(policy, caller.actor.principalId, roleId) ? iamDecider.decide(policy, command) : notCovered());
       const recorded = async (refusal: unknown): Promise<unknown> =>
         refusal instanceof GrantsNotCovered ? authorizer.denied(caller, creating, permissions[0], refusal, { roleId }, 'ACCOUNT_PRINCIPAL_GRANTS_NOT_COVERED') : refusal;
       const decision = decide((await authorizer.current(caller.arrivedAt)).state);
       if (decision instanceof Refusal) throw await recorded(decision);
+      if (github !== undefined) throw new Refusal('RESOURCE_CONFLICT', 'This Installation signs in by password only');
 
       const address = canonicalEmail(email);
       const account: NewAccount = { userId, principalId, email: address, name: name ?? address, passwordHash: await passwords.hash(password) };

@@ -11,17 +11,17 @@ import { openOperator, permissionOf, type TestOperator, type TestPerson, type Te
 import { auditOf, eventsOf } from '../support/request-events.ts';
 import { send, useCases as use, type AgentPlace, type Answer, type UseCase } from '../support/use-cases.ts';
 
-/** Ids by name: N1, N2, NP, NF, ND; C1, C2, CP; G1, G0, GD, GS, GX, GP; R1, R2; the service principals P1, PD, PX of G1, GD, GX; ROLE bound by BINDING in N1; the ADMINISTRATOR and its KEY; and X… for ids that nothing has. */
+/** Ids by name: N1, N2, NP, NF, ND; C1, C2, CP; G1, G0, GD, GS, GX, GP; R1, R2; the service principals P1, PD, PX of G1, GD, GX; ROLE bound by BINDING in N1; the ADMINISTRATOR and its KEY; a Secret S1 and a credential source K1 that only policy knows; and X… for ids that nothing has. */
 export type Names = Readonly<Record<string, string>>;
 
 /** The Namespace of each name. */
-const home: Names = { C1: 'N1', C2: 'N2', CP: 'NP', G1: 'N1', G0: 'N1', GD: 'N1', GS: 'N1', GX: 'N2', GP: 'NP', R1: 'N1', R2: 'N1', XG: 'N1', XC: 'N1', XR: 'N1' };
+const home: Names = { C1: 'N1', C2: 'N2', CP: 'NP', G1: 'N1', G0: 'N1', GD: 'N1', GS: 'N1', GX: 'N2', GP: 'NP', R1: 'N1', R2: 'N1', XG: 'N1', XC: 'N1', XR: 'N1', S1: 'N1', K1: 'N1' };
 
 export const agentAt = (names: Names, agent: string, namespace = home[agent]!): AgentPlace => ({ namespaceId: names[namespace]!, agentId: names[agent]! });
 export const revisionAt = (names: Names, revision: string, agent = 'G1') => ({ ...agentAt(names, agent), revisionId: names[revision]! });
 export const configurationAt = (names: Names, configuration: string) => ({ namespaceId: names[home[configuration]!]!, configurationId: names[configuration]! });
 
-const kinds: Readonly<Record<string, ResourceRef['kind']>> = { N: 'namespace', C: 'configuration', G: 'agent', R: 'agent_revision' };
+const kinds: Readonly<Record<string, ResourceRef['kind']>> = { N: 'namespace', C: 'configuration', G: 'agent', R: 'agent_revision', S: 'secret', K: 'credential_source' };
 const kindOf = (name: string): ResourceRef['kind'] => kinds[name.replace('X', '').charAt(0)] ?? 'agent';
 
 interface Grant {
@@ -116,8 +116,9 @@ export const createFixture = async (options: Parameters<typeof startTestApplicat
   const ROLE = (await admin(use.createRole(N1, { permissions: [{ action: 'read', resourceKind: 'configuration' }] }))).id;
   const BINDING = (await admin(use.createAccessBinding(N1, { subjectId: principalOf(G0), roleId: ROLE, resourceKind: 'configuration', resourceId: C1 }))).id;
   const policy = { ROLE, BINDING, P1: principalOf(G1), PD: principalOf(GD), PX: principalOf(GX), ADMINISTRATOR: administratorId, KEY: installation!.serviceKey.keyId };
+  const unbuilt = { S1: 'sec_00000000-0000-4000-8000-000000000000', K1: 'cs_00000000-0000-4000-8000-000000000000' };
   const nothing = { XN: newId('ns'), XG: newId('agt'), XC: newId('cfg'), XR: newId('rev'), XROLE: newId('role'), XBINDING: newId('bnd'), XPRINCIPAL: newId('spn'), XKEY: newId('key') };
-  const names: Names = { N1, N2, NP, NF, ND, C1, C2, CP, G1, G0, GD, GS, GX, GP, R1, R2, ...policy, ...nothing, INSTALLATION: operator.installationId };
+  const names: Names = { N1, N2, NP, NF, ND, C1, C2, CP, G1, G0, GD, GS, GX, GP, R1, R2, ...policy, ...unbuilt, ...nothing, INSTALLATION: operator.installationId };
 
   let made = 0;
   return {

@@ -16,6 +16,8 @@ let served: Awaited<ReturnType<Replica['serve']>>;
 let namespaceId: string;
 /** May administer the Installation, and read Agents in the Namespace. */
 let issuer: TestPrincipal;
+/** May do nothing. */
+let human: string;
 
 beforeAll(async () => {
   application = await startTestApplication({ env: { EXUVIA_ROLES: 'api,projector' } });
@@ -24,6 +26,7 @@ beforeAll(async () => {
   served = await replica.serve();
   namespaceId = replica.installation.defaultNamespaceId;
   issuer = await operator.principal();
+  human = (await operator.person()).id;
   await issuer.grant([permissionOf('installation:administer')]);
   await issuer.grant([permissionOf('agent:read')], { namespaceId });
 });
@@ -104,7 +107,7 @@ describe.each(edges)('over %s', (edge: EdgeName) => {
 
   it.each([
     ['an unknown principal', () => ({ servicePrincipalId: 'spn_1' }), '/servicePrincipalId'],
-    ['a human', () => ({ servicePrincipalId: replica.installation.administrator.principalId, namespaceId: undefined }), '/servicePrincipalId'],
+    ['a human', () => ({ servicePrincipalId: human, namespaceId: undefined }), '/servicePrincipalId'],
     ['a principal of a Namespace that is not named', () => ({ namespaceId: undefined }), '/namespaceId'],
     ['a principal of another scope', () => ({ servicePrincipalId: issuer.id }), '/namespaceId'],
     ['a principal of another Namespace', () => ({ namespaceId: 'ns_00000000-0000-4000-8000-000000000000' }), '/namespaceId'],
