@@ -120,6 +120,7 @@ export const historyProjection: Projection<Message, HistoryRow> = {
       metadata: 'text',
       data: 'text',
     },
+    indexedLast: true,
     indexes: [
       { on: ['id'], unique: true },
       { on: ['namespace_id', 'position'], where: 'namespace_id is not null' },

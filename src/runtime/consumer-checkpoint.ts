@@ -29,6 +29,8 @@ export interface Member {
   checkpoint: Checkpoint | null;
   /** By full stream name. */
   parked: ReadonlyMap<string, Parked>;
+  /** Whether what its consumer's completion asks for is there. */
+  complete: boolean;
 }
 
 /** The event at a checkpoint is not the one that was applied: the store is older, or another one. */
@@ -70,9 +72,23 @@ export const loadMembers = async (client: ClientBase, consumers: readonly Consum
     return {
       consumer,
       checkpoint: place?.position && place.event_id ? { position: place.position, eventId: place.event_id } : null,
+      complete: consumer.completion === undefined,
       parked: new Map(parked.filter(isOwn).map(({ stream, revision, reason }) => [stream, { revision: Number(revision), reason }])),
     };
   });
+};
+
+/** Gives the readers of a member what filling did without, however long that takes; `onStep` hears of each step. */
+export const completeMember = async (client: ClientBase, member: Member, onStep: () => void = () => {}): Promise<void> => {
+  if (member.complete) return;
+  for (const statement of member.consumer.completion ?? []) {
+    await client.query('begin');
+    await client.query('set local statement_timeout = 0');
+    await client.query(statement);
+    await client.query('commit');
+    onStep();
+  }
+  member.complete = true;
 };
 
 /** Reads the event at each checkpoint back. @throws HistoryMismatch */

@@ -8,7 +8,7 @@ import type { EventStore } from '../event-store/event-store.ts';
 import { Fault } from '../kernel/errors.ts';
 import { openClient } from '../postgres/pool.ts';
 import { applySteps, deliver, type Reader } from './consumer-batch.ts';
-import { hasPassed, loadMembers, lockNumber, recognise, type Member } from './consumer-checkpoint.ts';
+import { completeMember, hasPassed, loadMembers, lockNumber, recognise, type Member } from './consumer-checkpoint.ts';
 import type { Consumer } from './consumer.ts';
 
 export interface RebuildOptions extends Reader {
@@ -82,6 +82,7 @@ export const rebuild = async ({ url, store, consumer, batchLimit = 1_000, ...rea
     await forget();
     const [member] = await loadMembers(client, [shadow]);
     await advance(member!);
+    await completeMember(client, member!);
     await takeLeadership(client, url, lockNumber(reader.prefix, consumer));
     const [live] = await loadMembers(client, [consumer]);
     await recognise(store, [live!.checkpoint]);

@@ -8,7 +8,7 @@ import type { Client } from 'pg';
 import type { EventStore, Page, StoredEvent } from '../event-store/event-store.ts';
 import { openClient } from '../postgres/pool.ts';
 import { applySteps, deliver, type Delivery, type Reader, type Step } from './consumer-batch.ts';
-import { HistoryMismatch, hasPassed, loadMembers, lockNumber, recognise, touchCheckpoints, type Checkpoint, type Member } from './consumer-checkpoint.ts';
+import { HistoryMismatch, completeMember, hasPassed, loadMembers, lockNumber, recognise, touchCheckpoints, type Checkpoint, type Member } from './consumer-checkpoint.ts';
 import type { Consumer, ConsumerId } from './consumer.ts';
 
 /** What happened in one transaction, for metrics and for those who wait in this process. */
@@ -113,7 +113,13 @@ export const runConsumers = ({
     });
   };
 
+  /** What comes before a member says that it stands at the end. */
+  const complete = async (client: Client, members: readonly Member[]): Promise<void> => {
+    for (const member of members) await completeMember(client, member, () => (turnedAt = performance.now()));
+  };
+
   const applyPage = async (client: Client, members: readonly Member[], { events, end, deliveries }: LoadedPage): Promise<void> => {
+    if (end) await complete(client, members);
     const last = events.at(-1);
     const behind = last === undefined ? [] : members.filter(({ checkpoint }) => !hasPassed(checkpoint, last.position));
     const steps = behind.map((member): Step => ({
@@ -141,6 +147,7 @@ export const runConsumers = ({
   const beat = async (client: Client, members: readonly Member[]): Promise<void> => {
     const head = await Promise.race([store.head(filter).catch(() => undefined), delay(headLimitMs, undefined, { ref: false })]);
     if (head === null || (head !== undefined && members.every(({ checkpoint }) => hasPassed(checkpoint, head)))) {
+      await complete(client, members);
       await touchCheckpoints(client, members);
       if (members.some(({ checkpoint }) => checkpoint !== null && (head === null || checkpoint.position > head))) await recognise(store, members.map(({ checkpoint }) => checkpoint));
     } else await client.query('select');

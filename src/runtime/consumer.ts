@@ -66,6 +66,8 @@ export interface Consumer extends ConsumerId {
   handles(type: string): boolean;
   /** Creates its tables where they are missing. */
   prepare(client: ClientBase): Promise<void>;
+  /** Statements that give its readers what filling did without, each of which may run twice; run before it first says that it stands at the end. */
+  readonly completion?: readonly string[];
   begin(): ConsumerBatch;
   /** A consumer that fills a second table from nothing and can take this one's place. Sagas have none. */
   readonly shadow?: ShadowConsumer;

@@ -28,6 +28,8 @@ export interface Table<Row> {
   readonly columns: { readonly [C in keyof Row & string]: ColumnType };
   /** Each a list of columns, with an optional condition. */
   readonly indexes: readonly { readonly on: readonly (keyof Row & string)[]; readonly unique?: true; readonly where?: string }[];
+  /** Only readers need the indexes: a table that fills from the first event gets them when it has reached the last. */
+  readonly indexedLast?: true;
 }
 
 export interface Projection<E extends Message, Row extends { readonly [C in keyof Row]: Value }> {

@@ -13,16 +13,20 @@ type AnyHandler = (delivered: Delivered) => readonly Change<Record<string, unkno
 const shadowSuffix = '_rebuild';
 const sqlTypes: Readonly<Record<ColumnType, string>> = { text: 'text collate "C"', integer: 'integer' };
 
-const createTable = async (client: ClientBase, table: string, { table: { key, columns, indexes } }: AnyProjection): Promise<void> => {
+const indexing = (table: string, { table: { indexes } }: AnyProjection): readonly string[] =>
+  indexes.map(
+    ({ on, unique, where }, index) =>
+      `create ${unique === true ? 'unique ' : ''}index if not exists ${table}_${index} on ${table} (${on.join(', ')})${where === undefined ? '' : ` where ${where}`}`,
+  );
+
+const createTable = async (client: ClientBase, table: string, projection: AnyProjection): Promise<void> => {
+  const { key, columns, indexedLast } = projection.table;
   const definitions = Object.entries(columns as Record<string, ColumnType>).map(([name, type]) => `${name} ${sqlTypes[type]}${name === key ? ' primary key' : ''}`);
   await client.query(`create table if not exists ${table} (${definitions.join(', ')})`);
-  for (const [index, { on, unique, where }] of indexes.entries())
-    await client.query(
-      `create ${unique === true ? 'unique ' : ''}index if not exists ${table}_${index} on ${table} (${on.join(', ')})${where === undefined ? '' : ` where ${where}`}`,
-    );
+  if (indexedLast !== true) for (const statement of indexing(table, projection)) await client.query(statement);
 };
 
-const follow = (projection: AnyProjection, table: string): Pick<Consumer, 'role' | 'streams' | 'handles' | 'prepare' | 'begin'> => {
+const follow = (projection: AnyProjection, table: string): Pick<Consumer, 'role' | 'streams' | 'handles' | 'prepare' | 'completion' | 'begin'> => {
   const on = projection.on as AnyHandler | Readonly<Record<string, AnyHandler | undefined>>;
   const unread = projection.unread as ((event: Unread) => readonly Change<Record<string, unknown>>[]) | undefined;
   const handlerOf = (type: string): AnyHandler | undefined => (typeof on === 'function' ? on : on[type]);
@@ -31,6 +35,7 @@ const follow = (projection: AnyProjection, table: string): Pick<Consumer, 'role'
     streams: projection.streams === undefined ? undefined : new Set(projection.streams),
     handles: (type) => handlerOf(type) !== undefined,
     prepare: (client) => createTable(client, table, projection),
+    ...(projection.table.indexedLast === true && { completion: indexing(table, projection) }),
     begin: () => {
       const changes = createRowChanges(table, projection.table);
       return {
