@@ -9,7 +9,7 @@ import { validator } from '../src/kernel/parse.ts';
 import type { Projection } from '../src/runtime/projection.ts';
 import type { PageRequest } from '../src/runtime/reading.ts';
 import { productEvents } from './events.ts';
-import { reader } from './reading.ts';
+import { page, pageValues, reader } from './reading.ts';
 
 interface HistoryRow {
   readonly position: string;
@@ -213,6 +213,11 @@ const auditConditions = {
   until: 'occurred_at < ',
 } as const satisfies Record<keyof AuditFilter, string>;
 
+const owned = {
+  agent: `agent_id = wanted.id and namespace_id = wanted.namespace_id and (wanted.whole or stream = 'agent-' || wanted.id)`,
+  namespace: 'namespace_id = wanted.id',
+} as const;
+
 /** What cannot be read at all may have been an audit record; it is asked for by its Namespace alone. */
 const maybeAudited = `(${audited} or metadata is null)`;
 
@@ -241,16 +246,27 @@ export const historyReads = (pool: Pool): HistoryReads => {
   const read = reader(pool, historyProjection, view);
   return {
     byIds: (ids) => read({ name: 'by_ids', select: `select * from history_v3 where id = any($1)`, order: 'position' }, [ids]),
-    list: (filter, page) => read(...listed('list', 'true', conditions, located(filter), page)),
+    list: (filter, request) => read(...listed('list', 'true', conditions, located(filter), request)),
+    listOf: (kind, owners, request) =>
+      read(
+        {
+          name: `list_of_${kind}`,
+          select: `
+            select one.* from unnest($1::text[], $2::text[], $3::boolean[]) as wanted (namespace_id, id, whole)
+             cross join lateral (${page('history_v3', owned[kind], 'position', 'id', 4)}) as one`,
+          order: 'position',
+        },
+        [owners.map(({ namespaceId }) => namespaceId), owners.map(({ id }) => id), owners.map(({ whole }) => whole), ...pageValues(request)],
+      ),
     newest: async (filter) => {
       const { name, where, values } = within('newest', 'true', conditions, located(filter), 1);
       const { rows } = await read({ name, select: `select * from history_v3 where ${where} order by position desc limit 1`, order: 'position' }, values);
       return rows[0]?.id ?? null;
     },
-    listAudit: (filter, page) => {
+    listAudit: (filter, request) => {
       const { namespaceId, ...more } = filter;
       const asksMore = Object.values(more).some((value) => value !== undefined);
-      return read(...listed(asksMore ? 'audit' : 'audit_all', asksMore ? audited : maybeAudited, auditConditions, filter, page));
+      return read(...listed(asksMore ? 'audit' : 'audit_all', asksMore ? audited : maybeAudited, auditConditions, filter, request));
     },
   };
 };

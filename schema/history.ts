@@ -6,9 +6,13 @@ import { ref, type Operation } from '../src/iam/authorizer.ts';
 import { Refusal } from '../src/kernel/errors.ts';
 import type { Actor, AuditRecord, ResourceRef } from '../src/kernel/event.ts';
 import { receive } from '../src/kernel/parse.ts';
+import type { AgentPlace } from '../src/agent/service.ts';
+import { Agent } from './agent.ts';
 import { builder, type Context } from './builder.ts';
 import { connectionOf, following, largestPage, pageOf, rowsOf } from './connection.ts';
-import { malformed, namespaceIdOf, rawId, rawOfAny } from './place.ts';
+import { listLoader } from './loading.ts';
+import { Namespace } from './namespace.ts';
+import { keyOf, malformed, namespaceIdOf, rawId, rawOfAny } from './place.ts';
 import { itemsOf } from './states.ts';
 
 const EventActor = builder.objectRef<Actor>('EventActor').implement({
@@ -105,6 +109,35 @@ const soughtBy = (filter: typeof HistoryFilter.$inferInput | null | undefined): 
     types: filter?.types ?? undefined,
     stream: filter?.stream ?? undefined,
   });
+
+const ofNamespaces = listLoader((namespaceId: string) => namespaceId, ({ services, caller }, namespaceIds, request) => services.history.ofNamespaces(caller, namespaceIds, request));
+const ofAgents = listLoader(({ namespaceId, agentId }: AgentPlace) => keyOf(namespaceId, agentId), ({ services, caller }, places, request) => services.history.ofAgents(caller, places, request));
+
+builder.objectField(Namespace, 'history', (t) =>
+  t.field({
+    description: 'Everything that happened in the Namespace, oldest first; takes an auditor.',
+    type: HistoryEventConnection,
+    nullable: true,
+    args: { first: t.arg.int(), after: t.arg.string() },
+    resolve: async ({ id }, args, context) => {
+      const page = pageOf(args, isEventId);
+      return connectionOf(await ofNamespaces(context, id, page), page, idOfEvent);
+    },
+  }),
+);
+
+builder.objectField(Agent, 'history', (t) =>
+  t.field({
+    description: 'What happened to the Agent, oldest first. To who may read the Agent and is no auditor: the events of its own stream, without the evidence of other actors.',
+    type: HistoryEventConnection,
+    nullable: true,
+    args: { first: t.arg.int(), after: t.arg.string() },
+    resolve: async ({ namespaceId, id: agentId }, args, context) => {
+      const page = pageOf(args, isEventId);
+      return connectionOf(await ofAgents(context, { namespaceId, agentId }, page), page, idOfEvent);
+    },
+  }),
+);
 
 builder.queryField('eventHistory', (t) =>
   t.field({

@@ -47,9 +47,18 @@ export interface AuditFilter {
   readonly until?: string | undefined;
 }
 
+/** Whose history is read: all of it, or of an Agent no more than its own stream. */
+export interface HistoryOwner {
+  readonly namespaceId: string;
+  readonly id: string;
+  readonly whole: boolean;
+}
+
 export interface HistoryReads {
   byIds(ids: readonly string[]): Promise<Reading<HistoryEventView>>;
   list(filter: HistoryFilter, page: PageRequest): Promise<Reading<HistoryEventView>>;
+  /** The histories of Agents, or of Namespaces, or one page of each, all in one statement. */
+  listOf(kind: 'agent' | 'namespace', owners: readonly HistoryOwner[], page: PageRequest): Promise<Reading<HistoryEventView>>;
   /** The id of the last event; null where there is none. */
   newest(filter: HistoryFilter): Promise<string | null>;
   /** The events that carry an audit record: one for each append, and each event whose metadata cannot be read. */
