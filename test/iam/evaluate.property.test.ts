@@ -187,6 +187,7 @@ describe('a list, of who may read everything', () => {
     const withKey = (principalId: string, keyNamespaceId: string | undefined) => ({ actor: { principalId, kind: 'service_principal', serviceKeyId: 'key_1' }, keyNamespaceId });
     expect(await seen([], 'agent', 'ns_1', withKey('spn_1', 'ns_1'))).toEqual({ only: undefined, except: [] });
     expect(await seen([], 'agent', 'ns_2', withKey('spn_1', 'ns_1'))).toEqual({ only: [], except: [] });
+    expect(await seen([], 'namespace', undefined, withKey('spn_1', 'ns_1')), 'Namespaces are of the Installation').toEqual({ only: [], except: [] });
     expect(await seen([], 'agent', 'ns_1', withKey('spn_0', undefined))).toEqual({ only: undefined, except: [] });
     expect(await seen([], 'agent', 'ns_1', withKey('spn_0', 'ns_1'))).toEqual({ only: [], except: [] });
     expect(await seen([], 'agent', 'ns_1', withKey('spn_1', undefined))).toEqual({ only: [], except: [] });
