@@ -35,6 +35,8 @@ interface World {
   readonly foreign: Pick<Somebody, 'id' | 'key'>;
   /** Has a session, and an account without a Principal. */
   readonly nobody: Credentials;
+  /** While something is done, no event of this type can be stored. */
+  readonly failing: <T>(type: string, act: () => Promise<T>) => Promise<T>;
   close(): Promise<void>;
 }
 
@@ -60,6 +62,7 @@ const openWorld = async (installationId: string): Promise<World> => {
     stranger: await somebody([]),
     foreign: { id, key: { 'x-api-key': key } },
     nobody: pageHeaders((await operator.person({ known: false })).cookie),
+    failing: api.failing,
     close: async () => {
       await close();
       await operator.close();
@@ -218,6 +221,12 @@ describe.each(edges)('of two failing checks the earlier one answers over %s', (e
           }
         }
   });
+});
+
+it.each(edges)('whoever is nobody gets 503 over %s while that cannot be recorded, whatever the body holds', async (edge) => {
+  const { answer, events } = await founded.failing('AuthorizationDenied', () => fail(edge, 'updateConfiguration', ['identity', 'safety'], 'a foreign key'));
+  expect(answer).toMatchObject({ status: 503, code: 'DEPENDENCY_UNAVAILABLE' });
+  expect(events).toEqual([]);
 });
 
 describe('over GraphQL an id without its place', () => {
