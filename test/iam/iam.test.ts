@@ -1,6 +1,6 @@
 /** Policy: what the `iam` stream accepts, and what it grants. */
 import { describe, expect, it } from 'vitest';
-import { evaluate, type Action } from '../../src/iam/evaluate.ts';
+import { evaluate, identityProblem, type Action } from '../../src/iam/evaluate.ts';
 import { iamDecider } from '../../src/iam/iam.ts';
 import type { AccessBinding, IamEvent } from '../../src/iam/messages.ts';
 import type { ResourceKind, ResourceRef } from '../../src/kernel/event.ts';
@@ -132,6 +132,15 @@ describe('a permission', () => {
     const twice = [machine('ns_1'), machine('ns_1'), role, bound({ subjectId: 'spn_1', namespaceId: 'ns_1' })];
     expect(allowed(twice, 'read', agent('agt_1'), 'spn_1')).toBe(false);
     expect(allowed([...twice, { type: 'AccessBindingDeleted', data: { bindingId: 'bnd_1' } }, { type: 'ServicePrincipalRemoved', data: { servicePrincipalId: 'spn_1' } }, machine('ns_1'), bound({ subjectId: 'spn_1', namespaceId: 'ns_1' })], 'read', agent('agt_1'), 'spn_1')).toBe(true);
+  });
+
+  it('is no question for who is nobody in the place: unknown, ambiguous, or of another Namespace', () => {
+    const problem = (id: string, namespaceId: string | undefined, events: readonly IamEvent[] = soundPolicy) => identityProblem(fold(iamDecider, events), id, namespaceId);
+    expect([problem('prn_1', 'ns_1'), problem('prn_1', undefined), problem('spn_1', 'ns_1')]).toEqual([undefined, undefined, undefined]);
+    expect([problem('spn_1', 'ns_2'), problem('spn_1', undefined)]).toEqual(Array(2).fill('The identity belongs to another scope'));
+    expect(problem('prn_gone', 'ns_1')).toBe('The identity is unknown');
+    expect(problem('prn_1', 'ns_1', [...soundPolicy, person])).toBe('The identity is ambiguous');
+    expect(problem('prn_1', 'ns_1', [...soundPolicy, bound()])).toBe('The policy is inconsistent');
   });
 
   it('is granted again when what broke a rule is taken away', () => {

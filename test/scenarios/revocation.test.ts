@@ -76,6 +76,20 @@ it('scenario 3: a binding that was on its way when its maker was revoked is judg
   expect(denial!.metadata.policyRevision).toBeGreaterThanOrEqual((await revocationOf(bindingId)).revision);
 });
 
+it('scenario 3: a binding that was on its way when policy changed tells by which policy it was judged last', async () => {
+  const { client } = await administratorB();
+  const held = replica.holdNext('AccessBindingCreated');
+  const binding = bindSomebody(client);
+  await held.reached;
+  await operator.createServicePrincipal();
+  aheadMs += 251;
+  held.release();
+  const { status, requestId } = await binding;
+  expect(status).toBe(201);
+  const created = (await eventsWith(requestId)).find(({ type }) => type === 'AccessBindingCreated')!;
+  expect(created.metadata.policyRevision).toBe(created.revision - 1);
+});
+
 it('scenario 3: racing freely, a binding precedes the revocation of its maker or is refused', async () => {
   for (let round = 0; round < 6; round++) {
     const { client, bindingId } = await administratorB();
