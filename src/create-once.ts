@@ -3,7 +3,8 @@ import { idempotencyOf } from './core.ts';
 import type { Caller } from './iam/caller.ts';
 import { Refusal } from './kernel/errors.ts';
 import { derivedId, newId, type Prefix } from './kernel/ids.ts';
-import { WrongExpectedRevision, noStream, type Loaded } from './runtime/streams.ts';
+import type { Message } from './kernel/decider.ts';
+import { WrongExpectedRevision, noStream, type Aggregate, type Loaded, type Streams } from './runtime/streams.ts';
 
 /** A view without one is of something created and gone since. */
 export interface Found<View> {
@@ -12,7 +13,7 @@ export interface Found<View> {
   readonly createdFrom?: string | null;
 }
 
-export interface Creation<P extends Prefix, State, View> {
+export interface Creation<P extends Prefix, State, Command, Event extends Message, View> {
   readonly caller: Caller;
   /** Scopes the key, together with the caller and the parent. */
   readonly operation: string;
@@ -23,7 +24,8 @@ export interface Creation<P extends Prefix, State, View> {
   readonly prefix: P;
   /** As messages name it, for example `Agent`. */
   readonly kind: string;
-  readonly load: (id: Id<P>) => Promise<Loaded<State>>;
+  readonly streams: Pick<Streams, 'load' | 'unwritten'>;
+  readonly aggregate: Aggregate<State, Command, Event>;
   /** What a stream has come to; undefined when it holds no creation. */
   readonly found: (state: State, id: Id<P>) => Found<View> | undefined;
   /** Judges afresh whether the caller may see an earlier result. @throws Refusal FORBIDDEN */
@@ -38,14 +40,18 @@ type Id<P extends Prefix> = ReturnType<typeof newId<P>>;
  * Creates, or answers what an earlier request with the same key has created.
  * @throws Refusal RESOURCE_CONFLICT when the key came with another input, or its result was deleted since
  */
-export const createOnce = async <P extends Prefix, State, View>(creation: Creation<P, State, View>): Promise<View> => {
-  const { caller, operation, parent, key, input, prefix, kind, load, found, assertReadable, make } = creation;
+export const createOnce = async <P extends Prefix, State, Command, Event extends Message, View>(creation: Creation<P, State, Command, Event, View>): Promise<View> => {
+  const { caller, operation, parent, key, input, prefix, kind, streams, aggregate, found, assertReadable, make } = creation;
   const idempotency = key === undefined ? undefined : idempotencyOf(caller, operation, parent, key, input);
 
   /** Never an id that a fence has ended before it was created, so that what the fence takes away stays away. */
   const place = async (fences = 0): Promise<readonly [Id<P>, Loaded<State>]> => {
-    const id = idempotency === undefined ? newId(prefix) : derivedId(prefix, idempotency.key, ...(fences === 0 ? [] : [String(fences)]));
-    const loaded = await load(id);
+    if (idempotency === undefined) {
+      const fresh = newId(prefix);
+      return [fresh, streams.unwritten(aggregate, fresh)];
+    }
+    const id = derivedId(prefix, idempotency.key, ...(fences === 0 ? [] : [String(fences)]));
+    const loaded = await streams.load(aggregate, id);
     const isFenced = found(loaded.state, id) === undefined && loaded.revision !== noStream;
     return isFenced ? place(fences + 1) : [id, loaded];
   };

@@ -113,7 +113,8 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
       input: content,
       prefix: 'agt',
       kind: 'Agent',
-      load: (agentId) => streams.load(agents, agentId),
+      streams,
+      aggregate: agents,
       found: (state) => (state.phase === 'none' ? undefined : state.phase === 'present' ? { view: agentView(state), createdFrom: state.createdFrom } : {}),
       assertReadable: (agentId) => authorizer.require(caller, agentOperation('read', place({ namespaceId, agentId })), [['read', place({ namespaceId, agentId })]]),
       make: async (agentId, empty, idempotency) => {

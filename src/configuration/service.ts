@@ -72,7 +72,8 @@ export const createConfigurationService = ({ core, reads }: { readonly core: Cor
       input: content,
       prefix: 'cfg',
       kind: 'Configuration',
-      load: (configurationId) => streams.load(configurations, configurationId),
+      streams,
+      aggregate: configurations,
       found: (state) => (state.phase === 'none' ? undefined : state.phase === 'present' ? { view: configurationView(state), createdFrom: state.createdFrom } : {}),
       assertReadable: (configurationId) => authorizer.require(caller, operation('read', place(configurationId)), [['read', place(configurationId)]]),
       make: async (configurationId, empty, idempotency) => {

@@ -80,7 +80,8 @@ export const createNamespaceService = ({ core, reads, installationId }: { readon
       input,
       prefix: 'ns',
       kind: 'Namespace',
-      load: (namespaceId) => streams.load(namespaces, namespaceId),
+      streams,
+      aggregate: namespaces,
       found: (state, namespaceId) => {
         if (state.status === 'absent') return undefined;
         const view = namespaceView(namespaceId, state);

@@ -5,6 +5,7 @@
  */
 import type { ClientBase } from 'pg';
 import { sha256 } from '../kernel/canonical.ts';
+import { textArray } from '../postgres/text-array.ts';
 import type { Change, ColumnType, Table } from './projection.ts';
 
 type Row = Readonly<Record<string, unknown>>;
@@ -31,25 +32,7 @@ const statement = (text: string, values: readonly unknown[]) => {
   return { name, text, values: [...values] };
 };
 
-const textOid = 25;
-
-/**
- * The values of a column as a parameter. Text goes in PostgreSQL's binary form of an array, in which nothing has to be
- * escaped here and taken apart there.
- */
-const arrayOf = (type: ColumnType, values: readonly unknown[]): unknown => {
-  if (type !== 'text') return values;
-  const texts = values.map((value) => (value === null || value === undefined ? null : String(value as string)));
-  const lengths = texts.map((text) => (text === null ? -1 : Buffer.byteLength(text)));
-  const array = Buffer.allocUnsafe(lengths.reduce((sum, length) => sum + 4 + Math.max(length, 0), 20));
-  let end = 0;
-  for (const word of [1, lengths.includes(-1) ? 1 : 0, textOid, texts.length, 1]) end = array.writeInt32BE(word, end);
-  for (const [index, text] of texts.entries()) {
-    end = array.writeInt32BE(lengths[index]!, end);
-    if (text !== null) end += array.write(text, end);
-  }
-  return array;
-};
+const parameterOf = (type: ColumnType, values: readonly unknown[]): unknown => (type === 'text' ? textArray(values as readonly (string | null | undefined)[]) : values);
 
 /** Rows that have the same columns, in the same order: their values in that order, which is found faster than by name. */
 interface Group {
@@ -116,7 +99,7 @@ export const createRowChanges = (table: string, { key, columns: types }: Table<R
     /** Runs a statement over rows with these columns, which it finds under the name `new`. */
     const over = async ({ names, rows }: Group, text: (names: readonly string[], source: string) => string): Promise<void> => {
       const source = `unnest(${names.map((name, index) => `$${index + 1}::${types[name]!}[]`).join(', ')}) as new (${names.join(', ')})`;
-      await client.query(statement(text(names, source), names.map((name, index) => arrayOf(types[name]!, rows.map((row) => row[index])))));
+      await client.query(statement(text(names, source), names.map((name, index) => parameterOf(types[name]!, rows.map((row) => row[index])))));
     };
     const pendings = [...rows.values()];
     const others = (names: readonly string[]): readonly string[] => names.filter((name) => name !== key);

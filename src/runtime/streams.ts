@@ -90,6 +90,8 @@ export { WrongExpectedRevision, noStream } from '../event-store/event-store.ts';
 export interface Streams {
   /** Folds a stream to its tail as the store has it now. @throws Refusal DEPENDENCY_UNAVAILABLE, Fault on a gap */
   load<S, C, E extends Message>(aggregate: Aggregate<S, C, E>, id: string): Promise<Loaded<S>>;
+  /** The stream of an id that was made at random just now: nothing is read, and an append fails where somebody has written it. */
+  unwritten<S, C, E extends Message>(aggregate: Aggregate<S, C, E>, id: string): Loaded<S>;
   /** {@link load} of many streams of one kind in one round trip. */
   loadMany<S, C, E extends Message>(aggregate: Aggregate<S, C, E>, ids: readonly string[]): Promise<readonly Loaded<S>[]>;
   /**
@@ -368,6 +370,7 @@ export const createStreams = ({
 
   return {
     load,
+    unwritten: (aggregate, id) => known(aggregate, prefix + aggregate.streamOf(id)),
     loadMany,
     append,
     execute,

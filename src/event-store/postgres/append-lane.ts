@@ -6,6 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import type { EventBytes } from '../../kernel/event.ts';
+import { textArray } from '../../postgres/text-array.ts';
 import { appendBytes, StoreUnavailable, WrongExpectedRevision } from '../event-store.ts';
 import type { Appended } from '../event-store.ts';
 import { connect, disconnect, failure } from './connection.ts';
@@ -150,15 +151,15 @@ const appendCall = (batch: readonly WaitingAppend[]) => {
     name: 'append_events',
     text: 'select append_events($1, $2, $3, $4, $5, $6, $7, $8, $9) as answers',
     values: [
-      batch.map((append) => append.stream),
+      textArray(batch.map((append) => append.stream)),
       batch.map((append) => append.expectedRevision),
       batch.map((append) => append.events.length),
       events.map((event) => event.append),
       events.map((event) => event.revision),
       events.map((event) => event.id),
-      events.map((event) => event.type),
-      events.map((event) => event.data),
-      events.map((event) => event.metadata),
+      textArray(events.map((event) => event.type)),
+      textArray(events.map((event) => event.data)),
+      textArray(events.map((event) => event.metadata)),
     ],
     query_timeout: callTimeoutMs,
   };
