@@ -5,7 +5,7 @@
 import { isIP } from 'node:net';
 import { Refusal } from '../kernel/errors.ts';
 
-/** How many may wait behind the one whose turn it is: with the longest wait each, still less than a drain may take. */
+/** How many may wait behind the one whose turn it is: a person has one, and a line of more is somebody's who guesses. */
 const longestLine = 2;
 
 export interface Turns {
