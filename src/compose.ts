@@ -65,7 +65,7 @@ export interface Seams {
   readonly onPoint?: (name: string) => Promise<void>;
   /** Tells where gateways are, in place of the driver of this process. */
   readonly gateways?: Gateways;
-  /** When who has the native admin UI open is judged again. */
+  /** How time passes for those who have a native admin UI open. */
   readonly timers?: Timers;
 }
 

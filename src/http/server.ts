@@ -42,7 +42,7 @@ export interface HttpServerOptions {
     /** Undefined unless the native admin UI is enabled. */
     readonly nativeAdmin?: NativeAdminSettings | undefined;
   };
-  /** When who has the native admin UI open is judged again. */
+  /** How time passes for those who have a native admin UI open. */
   readonly timers?: Timers | undefined;
 }
 

@@ -162,6 +162,7 @@ describe('nobody else gets in', () => {
   it.each([
     ['a target that names the Agent host', () => `GET http://${host}/healthz HTTP/1.1\r\nhost: ${new URL(consolePage).host}\r\n`],
     ['a target that names ours', () => `GET ${consolePage}/healthz HTTP/1.1\r\nhost: ${host}\r\n`],
+    ['a second Host after that of the Agent', () => `GET /healthz HTTP/1.1\r\nhost: ${host}\r\nhost: ${new URL(consolePage).host}\r\n`],
     ['a second Host', () => `GET /healthz HTTP/1.1\r\nhost: ${new URL(consolePage).host}\r\nhost: ${host}\r\n`],
     ['a Host with a user', () => `GET /healthz HTTP/1.1\r\nhost: a@${host}\r\n`],
   ])('%s gets no answer of ours', async (_, text) => {
@@ -291,6 +292,14 @@ describe('what the gateway answers', () => {
     gateway.answer = (_, response) => void response.destroy();
     expect(await post(`https://${host}`)).toMatchObject({ status: 503, code: 'DEPENDENCY_UNAVAILABLE' });
     expect(gateway.requests).toHaveLength(1);
+  });
+
+  it('none at all is unavailable after a while', async () => {
+    gateway.answer = () => {};
+    const page = get('/');
+    await until('the gateway to be asked', () => gateway.requests.length, (count) => count === 1);
+    await timers.expire();
+    expect(await page).toMatchObject({ status: 503, code: 'DEPENDENCY_UNAVAILABLE' });
   });
 
   it('an answer that breaks off is cut', async () => {

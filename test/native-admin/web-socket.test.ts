@@ -161,6 +161,16 @@ describe('nobody else gets one', () => {
     expect(gateway.requests).toEqual([]);
   });
 
+  it('that the gateway says nothing to', async () => {
+    const { host, person } = await served();
+    gateway.accepts = 'silent';
+    const refusal = refused(host, { origin: `https://${host}`, cookie: person.cookie }, 503);
+    await until('the gateway to be asked', () => gateway.requests.length, (count) => count === 1);
+    await timers.expire();
+    await refusal;
+    await until('the gateway to be left', () => gateway.left, (left) => left);
+  });
+
   it('that the gateway does not let in, and nothing is recorded as open', async () => {
     const { host, person, place } = await served();
     gateway.accepts = false;
@@ -190,7 +200,7 @@ describe('while it is open, every 25 seconds', () => {
     await until('the look to be over', () => timers.waiting(), (count) => count === 0);
     page.socket.send('still');
     expect(await page.next()).toEqual({ data: 'still', binary: false });
-    expect([...timers.seen.every, ...timers.seen.after]).toEqual([25_000, 5_000]);
+    expect([...timers.seen.every, ...timers.seen.after]).toEqual([25_000, 10_000, 5_000]);
     page.socket.close();
     await page.closed;
     expectConnection(await ended(found.place), found, 'CLIENT_CLOSED');
@@ -245,6 +255,19 @@ it('the end of the server is the end of it, and is recorded', async () => {
   expect([1006, 1008]).toContain(await page.closed);
   expectConnection(await audit(place, ending), { place, person }, 'SHUTDOWN');
   expect(gateway.sockets.size).toBe(0);
+  await ending.operator.close();
+});
+
+it('the end of the server does not wait for a gateway that says nothing', async () => {
+  const ending = await startNativeAdminWorld({ seams: { timers } });
+  const { host, person, place } = await served(ending);
+  gateway.accepts = 'silent';
+  const refused = expect(opened(host, { cookie: person.cookie }, [], ending)).rejects.toThrow('503');
+  await until('the gateway to be asked', () => gateway.requests.length, (count) => count === 1);
+  await ending.application.close();
+  await refused;
+  await until('the gateway to be left', () => gateway.left, (left) => left);
+  expect(await audit(place, ending)).toEqual([]);
   await ending.operator.close();
 });
 

@@ -29,8 +29,10 @@ export interface TlsGateway {
   answer: (request: GatewayRequest, response: ServerResponse) => void;
   /** What a WebSocket does once it is open; by default it repeats what it hears. */
   opened: (socket: WebSocket) => void;
-  /** Whether WebSockets are let in. */
-  accepts: boolean;
+  /** Whether WebSockets are let in; `silent` says neither. */
+  accepts: boolean | 'silent';
+  /** Whether one that was told nothing has gone. */
+  left: boolean;
   reset(): void;
   close(): Promise<void>;
 }
@@ -51,6 +53,7 @@ export const startTlsGateway = async (): Promise<TlsGateway> => {
   const sockets = new WebSocketServer({ noServer: true, handleProtocols: (offered) => [...offered].at(-1) ?? false });
   server.on('upgrade', (request, socket, head) => {
     gateway.requests.push({ method: request.method!, url: request.url!, headers: request.headers, body: '' });
+    if (gateway.accepts === 'silent') return void socket.on('error', () => socket.destroy()).once('close', () => (gateway.left = true)).resume();
     if (!gateway.accepts) return void socket.end('HTTP/1.1 403 Forbidden\r\nconnection: close\r\n\r\n');
     sockets.handleUpgrade(request, socket, head, (opened) => gateway.opened(opened));
   });
@@ -62,7 +65,8 @@ export const startTlsGateway = async (): Promise<TlsGateway> => {
     answer: ok,
     opened: echo,
     accepts: true,
-    reset: () => Object.assign(gateway, { answer: ok, opened: echo, accepts: true }) && void gateway.requests.splice(0),
+    left: false,
+    reset: () => Object.assign(gateway, { answer: ok, opened: echo, accepts: true, left: false }) && void gateway.requests.splice(0),
     close: async () => {
       for (const socket of sockets.clients) socket.terminate();
       server.closeAllConnections();

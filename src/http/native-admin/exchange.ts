@@ -6,6 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { unavailable } from '../../kernel/errors.ts';
 import type { Admitted } from '../../native-admin/service.ts';
 import { toBrowser, toGateway } from './headers.ts';
+import type { Timers } from './lease.ts';
 import { rewrittenLocation, upstreamUrl, type Target } from './target.ts';
 
 /** Until the gateway begins to answer. */
@@ -15,9 +16,9 @@ const answerWithinMs = 60_000;
 const isMissingPicture = (path: string, { statusCode }: IncomingMessage): boolean => statusCode === 502 && /^\/api\/users\/[^/?]+\/avatar(?:\?|$)/.test(path);
 
 /** Asks the gateway; a browser that leaves ends it. @throws Refusal DEPENDENCY_UNAVAILABLE when it does not begin to answer */
-const ask = async (request: IncomingMessage, url: URL, { url: _, token, certificate }: Admitted['gateway'], left: AbortSignal): Promise<IncomingMessage> => {
+const ask = async (request: IncomingMessage, url: URL, { token, certificate }: Admitted['gateway'], timers: Timers, left: AbortSignal): Promise<IncomingMessage> => {
   const upstream = requestOf(url, { method: request.method!, headers: toGateway(request, token), agent: false, signal: left, ...(certificate !== undefined && { ca: certificate }) });
-  const late = setTimeout(() => upstream.destroy(new Error(`The gateway did not answer within ${answerWithinMs} ms`)), answerWithinMs);
+  const prevent = timers.after(answerWithinMs, () => upstream.destroy(new Error(`The gateway did not answer within ${answerWithinMs} ms`)));
   try {
     request.pipe(upstream);
     const [answer] = (await once(upstream, 'response')) as [IncomingMessage];
@@ -27,7 +28,7 @@ const ask = async (request: IncomingMessage, url: URL, { url: _, token, certific
   } catch (error) {
     throw unavailable('gateway', error);
   } finally {
-    clearTimeout(late);
+    prevent();
   }
 };
 
@@ -35,11 +36,11 @@ const ask = async (request: IncomingMessage, url: URL, { url: _, token, certific
  * Forwards a request and its answer. Resolves once both have ended, also when one of them was cut.
  * @throws Refusal DEPENDENCY_UNAVAILABLE while nothing of an answer is written
  */
-export const exchange = async (request: IncomingMessage, response: ServerResponse, { path, origin }: Target, { gateway }: Admitted, requestId: string): Promise<void> => {
+export const exchange = async (request: IncomingMessage, response: ServerResponse, { path, origin }: Target, { gateway }: Admitted, timers: Timers, requestId: string): Promise<void> => {
   const left = new AbortController();
   response.once('close', () => left.abort());
   const url = upstreamUrl(gateway.url, path, 'https:');
-  const answer = await ask(request, url, gateway, left.signal);
+  const answer = await ask(request, url, gateway, timers, left.signal);
   response.setHeader('x-request-id', requestId);
   if (isMissingPicture(path, answer)) {
     answer.destroy();

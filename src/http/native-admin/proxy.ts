@@ -114,7 +114,7 @@ export const createNativeAdminProxy = ({
     const { admitted } = await enter(request, target, 'request', requestId);
     const release = lease(request, target, 'request', requestId, admitted, () => response.destroy());
     try {
-      await exchange(request, response, target, admitted, requestId);
+      await exchange(request, response, target, admitted, timers, requestId);
     } finally {
       release();
     }
@@ -125,7 +125,7 @@ export const createNativeAdminProxy = ({
     const target = targetOf(settings, request);
     assertOrigin(request, target);
     const { caller, admitted } = await enter(request, target, 'websocket.connect', requestId);
-    const gateway = await connectGateway(request, target, admitted, closing.signal);
+    const gateway = await connectGateway(request, target, admitted, timers, closing.signal);
     const connectionId = randomUUID();
     let closeReason = 'CLIENT_CLOSED';
     try {

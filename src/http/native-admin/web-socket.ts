@@ -6,6 +6,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { Refusal, unavailable } from '../../kernel/errors.ts';
 import type { Admitted } from '../../native-admin/service.ts';
 import { toGateway } from './headers.ts';
+import type { Timers } from './lease.ts';
 import { upstreamUrl, type Target } from './target.ts';
 
 const largestMessageBytes = 26_214_400;
@@ -28,22 +29,25 @@ const protocolsOf = ({ method, headers }: IncomingMessage): readonly string[] =>
 };
 
 /** Connects to the gateway, unless `signal` says that there is no time for it; nothing of it is read yet. @throws Refusal INVALID_REQUEST, DEPENDENCY_UNAVAILABLE */
-export const connectGateway = async (request: IncomingMessage, { path }: Target, { gateway: { url, token, certificate } }: Admitted, signal: AbortSignal): Promise<WebSocket> => {
+export const connectGateway = async (request: IncomingMessage, { path }: Target, { gateway: { url, token, certificate } }: Admitted, timers: Timers, signal: AbortSignal): Promise<WebSocket> => {
   const protocols = protocolsOf(request);
   const gateway = new WebSocket(upstreamUrl(url, path, 'wss:'), [...protocols], {
     headers: toGateway(request, token),
-    handshakeTimeout: connectWithinMs,
     maxPayload: largestMessageBytes,
     perMessageDeflate: false,
     ...(certificate !== undefined && { ca: certificate }),
   });
   gateway.once('open', () => gateway.pause());
+  const late = new AbortController();
+  const prevent = timers.after(connectWithinMs, () => late.abort());
   try {
-    await once(gateway, 'open', { signal });
+    await once(gateway, 'open', { signal: AbortSignal.any([signal, late.signal]) });
   } catch (error) {
     gateway.on('error', () => {});
     gateway.terminate();
     throw unavailable('gateway', error);
+  } finally {
+    prevent();
   }
   // An error is followed by the close that ends both.
   gateway.on('error', () => {});
