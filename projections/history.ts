@@ -258,6 +258,7 @@ export const historyReads = (pool: Pool): HistoryReads => {
         },
         [owners.map(({ namespaceId }) => namespaceId), owners.map(({ id }) => id), owners.map(({ whole }) => whole), ...pageValues(request)],
       ),
+    hasPosition: async (position) => (await read({ name: 'at', select: 'select * from history_v3 where position = $1', order: 'position' }, [position])).rows.length > 0,
     newest: async (filter) => {
       const { name, where, values } = within('newest', 'true', conditions, located(filter), 1);
       const { rows } = await read({ name, select: `select * from history_v3 where ${where} order by position desc limit 1`, order: 'position' }, values);

@@ -7,7 +7,7 @@ import { Agent, CredentialSourceRef, ExecutionMode, PluginApprover } from './age
 import { builder } from './builder.ts';
 import { keyed } from './command.ts';
 import { Configuration } from './configuration.ts';
-import { connectionOf, pageOf } from './connection.ts';
+import { connectionOf, pageOf, rowsOf } from './connection.ts';
 import { answered, listLoader } from './loading.ts';
 import { agentPlace, keyOf, placeOf, revisionPlace } from './place.ts';
 import { ConfigurationReadError, readError, saved } from './read-error.ts';
@@ -78,15 +78,20 @@ builder.objectFields(Agent, (t) => ({
     args: { first: t.arg.int(), after: t.arg.string() },
     resolve: async (agent, args, context) => {
       const page = pageOf(args, (text) => isId('rev', text));
-      return connectionOf(await revisionsBelow(context, placeOfAgent(agent), page), page, ({ id }) => id);
+      const place = placeOfAgent(agent);
+      const rows = agent.at === undefined ? revisionsBelow(context, place, page) : context.services.past.revisions(context.caller, place, agent.at, rowsOf(page));
+      return connectionOf(await rows, page, ({ id }) => id);
     },
   }),
   activeRevision: t.field({
     description: 'The selected revision.',
     type: AgentRevision,
     nullable: true,
-    authScopes: ({ activeRevisionId, ...agent }) => (activeRevisionId === null ? true : { reads: reading.revision({ ...placeOfAgent(agent as AgentView), revisionId: activeRevisionId }) }),
-    resolve: ({ namespaceId, id, activeRevisionId }) => (activeRevisionId === null ? null : keyOf(namespaceId, id, activeRevisionId)),
+    authScopes: ({ activeRevisionId, ...agent }) => (activeRevisionId === null || agent.at !== undefined ? true : { reads: reading.revision({ ...placeOfAgent(agent as AgentView), revisionId: activeRevisionId }) }),
+    resolve: ({ namespaceId, id, activeRevisionId, at }, _, { services, caller }) => {
+      if (activeRevisionId === null) return null;
+      return at === undefined ? keyOf(namespaceId, id, activeRevisionId) : services.past.revision(caller, { namespaceId, agentId: id, revisionId: activeRevisionId }, at);
+    },
   }),
 }));
 

@@ -1,6 +1,6 @@
 /** Agents in the schema: type, queries, commands. What hangs on their revisions is in agent-revision.ts and deployment.ts. */
 import { createAgentInput, updateAgentInput } from '../src/agent/input.ts';
-import type { AgentView } from '../src/agent/view.ts';
+import type { AgentView, Point } from '../src/agent/view.ts';
 import { largestBodyLimit } from '../src/http/rest/route.ts';
 import { ref, type Permission } from '../src/iam/authorizer.ts';
 import { isId } from '../src/kernel/ids.ts';
@@ -10,7 +10,7 @@ import { Configuration } from './configuration.ts';
 import { connectionOf, pageOf } from './connection.ts';
 import { answered, listLoader } from './loading.ts';
 import { Namespace } from './namespace.ts';
-import { agentPlace, keyOf, namespaceIdOf, placeOf, rawOf } from './place.ts';
+import { agentPlace, keyOf, malformed, namespaceIdOf, placeOf, rawOf, timeOf } from './place.ts';
 import { ConfigurationReadError, readError, saved } from './read-error.ts';
 import { reading } from './reading.ts';
 import { statesOf } from './states.ts';
@@ -104,12 +104,41 @@ builder.objectField(Namespace, 'agents', (t) =>
   }),
 );
 
+const HistoryPoint = builder.inputType('HistoryPoint', {
+  isOneOf: true,
+  description: 'A point of the history.',
+  fields: (t) => ({
+    position: t.string({ description: 'After the event with this `position`.' }),
+    time: t.field({ type: 'Timestamp', description: 'After everything that had happened to the Agent by then.' }),
+  }),
+});
+
+const positionText = /^[\d/]{1,64}$/;
+
+/** The point an argument names. @throws Refusal INVALID_REQUEST for what is none */
+const pointOf = ({ position, time }: typeof HistoryPoint.$inferInput): Point => {
+  if (time != null) return { time: timeOf(time, 'at/time')! };
+  if (position == null || !positionText.test(position)) throw malformed('at/position');
+  return { position };
+};
+
 builder.queryField('agent', (t) =>
   t.field({
     type: Agent,
     nullable: true,
-    args: { id: t.arg.id({ required: true }), namespaceId: t.arg.id() },
-    resolve: async (_, args, context) => context.services.agents.get(context.caller, await agentPlace(context, args, { action: 'openclaw.agents.read', permission: 'read' })),
+    args: {
+      id: t.arg.id({ required: true }),
+      namespaceId: t.arg.id(),
+      at: t.arg({
+        type: HistoryPoint,
+        description: 'The Agent as it was, with its revisions and deployments; what it refers to by id, its history and what may be done with it are as of now. One that is removed takes an auditor, and its Namespace where `id` does not name it.',
+      }),
+    },
+    resolve: async (_, { at, ...args }, context) => {
+      const point = at == null ? undefined : pointOf(at);
+      const place = await agentPlace(context, args, { action: 'openclaw.agents.read', permission: 'read' });
+      return point === undefined ? context.services.agents.get(context.caller, place) : context.services.past.agent(context.caller, place, point);
+    },
   }),
 );
 

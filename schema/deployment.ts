@@ -78,8 +78,9 @@ builder.objectField(AgentRevision, 'deployment', (t) =>
   t.field({
     type: Deployment,
     nullable: true,
-    authScopes: ({ namespaceId, agentId, id }) => ({ reads: reading.deployment({ namespaceId, agentId, revisionId: id }) }),
-    resolve: ({ namespaceId, agentId, id }) => keyOf(namespaceId, agentId, id),
+    authScopes: ({ namespaceId, agentId, id, at }) => (at === undefined ? { reads: reading.deployment({ namespaceId, agentId, revisionId: id }) } : true),
+    resolve: ({ namespaceId, agentId, id, at }, _, { services, caller }) =>
+      at === undefined ? keyOf(namespaceId, agentId, id) : services.past.deployment(caller, { namespaceId, agentId, revisionId: id }, at),
   }),
 );
 
@@ -102,7 +103,8 @@ builder.objectField(Agent, 'latestDeployment', (t) =>
   t.field({
     type: Deployment,
     nullable: true,
-    resolve: async ({ namespaceId, id }, _, context) => {
+    resolve: async ({ namespaceId, id, at }, _, context) => {
+      if (at !== undefined) return context.services.past.latestDeployment(context.caller, { namespaceId, agentId: id }, at);
       const latest = await latestOf(context).load({ namespaceId, agentId: id });
       if (latest === null) return null;
       // Which one it is, is known only now; it is judged before it is shown.

@@ -12,7 +12,7 @@ import { builder, type Context } from './builder.ts';
 import { connectionOf, following, largestPage, pageOf, rowsOf } from './connection.ts';
 import { listLoader } from './loading.ts';
 import { Namespace } from './namespace.ts';
-import { keyOf, malformed, namespaceIdOf, rawId, rawOfAny } from './place.ts';
+import { keyOf, namespaceIdOf, rawId, rawOfAny, timeOf } from './place.ts';
 import { itemsOf } from './states.ts';
 
 const EventActor = builder.objectRef<Actor>('EventActor').implement({
@@ -213,13 +213,6 @@ const AuditFilterInput = builder.inputType('AuditFilter', {
 });
 
 const AuditEventConnection = builder.connectionObject({ type: AuditEvent, name: 'AuditEventConnection' });
-
-const timestamp = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
-const timeOf = (text: string | null | undefined, argument: string): string | undefined => {
-  if (text == null) return undefined;
-  if (!timestamp.test(text)) throw malformed(argument);
-  return text;
-};
 
 builder.queryField('auditEvents', (t) =>
   t.field({

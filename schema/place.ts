@@ -81,6 +81,15 @@ export const rawId = (text: string, typename: string, prefix: Prefix, argument: 
   return id;
 };
 
+const timestamp = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
+
+/** A time as every answer writes it. @throws Refusal INVALID_REQUEST */
+export const timeOf = (text: string | null | undefined, argument: string): string | undefined => {
+  if (text == null) return undefined;
+  if (!timestamp.test(text) || Number.isNaN(Date.parse(text))) throw malformed(argument);
+  return text;
+};
+
 export const namespaceIdOf = (text: string, argument = 'id'): string => rawId(text, 'Namespace', 'ns', argument);
 
 /** How an argument names a resource inside a Namespace. */

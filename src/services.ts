@@ -1,5 +1,6 @@
 /** All use cases, wired over one core: what both edges call. */
 import { createDeploy, type Admitting, type Deploy } from './agent/deploy.ts';
+import { createPastAgentService, type PastAgentService } from './agent/past.ts';
 import { createAgentService, type AgentService } from './agent/service.ts';
 import type { AgentReads } from './agent/view.ts';
 import { createRevisionService, type RevisionService } from './agent-revision/service.ts';
@@ -60,6 +61,8 @@ export interface Services {
   readonly configurations: ConfigurationService;
   readonly agents: AgentService & { readonly deploy: Deploy };
   readonly revisions: RevisionService & { readonly diagnose: Diagnose };
+  /** Agents as they were. */
+  readonly past: PastAgentService;
   readonly nativeAdmin: NativeAdminService;
   readonly history: HistoryService;
   readonly iam: PolicyService;
@@ -97,6 +100,7 @@ export const createServices = ({
   configurations: createConfigurationService({ core, reads: reads.configurations }),
   agents: { ...createAgentService({ core, reads: reads.agents }), deploy: createDeploy({ core, compute }) },
   revisions: { ...createRevisionService({ core, revisionReads: reads.revisions, deploymentReads: reads.deployments }), diagnose: createDiagnose({ core, diagnosing, clock }) },
+  past: createPastAgentService({ core, history: reads.history, clock }),
   nativeAdmin: createNativeAdminService({ core, reads: reads.agents, ...nativeAdmin, installationId }),
   history: createHistoryService({ core, reads: reads.history, installationId }),
   iam: createPolicyService({ core, installationId }),

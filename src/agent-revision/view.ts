@@ -1,5 +1,6 @@
 /** What readers see of an AgentRevision, and where they read it. (rest-contract 2.8) */
 import type { ExecutionMode } from '../agent/settings.ts';
+import type { Point } from '../agent/view.ts';
 import type { Unreadable } from '../kernel/codec.ts';
 import type { PageRequest, Reading, VisibilityBelow } from '../runtime/reading.ts';
 import type { AgentRevisionSnapshotted, RevisionSettings } from './messages.ts';
@@ -18,6 +19,8 @@ export interface RevisionView {
   readonly settings: RevisionSettings | Unreadable;
   /** When it was admitted. */
   readonly createdAt: string;
+  /** Set on a revision of an Agent as it was. */
+  readonly at?: Point;
 }
 
 export const revisionView = ({ data }: AgentRevisionSnapshotted, admittedAt: string): RevisionView => ({

@@ -4,6 +4,9 @@ import type { PageRequest, Reading, VisibilityBelow } from '../runtime/reading.t
 import type { PresentAgent } from './agent.ts';
 import type { AgentSettings, ExecutionMode } from './settings.ts';
 
+/** A point of the history: after the event with this position, or before the first event of the Agent's stream that is later than this time. */
+export type Point = { readonly position: string } | { readonly time: string };
+
 export interface AgentView {
   readonly id: string;
   readonly namespaceId: string;
@@ -19,6 +22,8 @@ export interface AgentView {
   readonly createdAt: string;
   /** Revision of the last change of the draft: the ETag. */
   readonly draftRevision: number;
+  /** Set on an Agent as it was. */
+  readonly at?: Point;
 }
 
 export const agentView = (agent: PresentAgent): AgentView => ({

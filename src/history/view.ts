@@ -59,6 +59,8 @@ export interface HistoryReads {
   list(filter: HistoryFilter, page: PageRequest): Promise<Reading<HistoryEventView>>;
   /** The histories of Agents, or of Namespaces, or one page of each, all in one statement. */
   listOf(kind: 'agent' | 'namespace', owners: readonly HistoryOwner[], page: PageRequest): Promise<Reading<HistoryEventView>>;
+  /** Whether an event has this position. */
+  hasPosition(position: string): Promise<boolean>;
   /** The id of the last event; null where there is none. */
   newest(filter: HistoryFilter): Promise<string | null>;
   /** The events that carry an audit record: one for each append, and each event whose metadata cannot be read. */

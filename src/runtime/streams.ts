@@ -84,6 +84,9 @@ const cacheLimit = 2_000;
 
 const tooLarge = (): Refusal => new Refusal('PAYLOAD_TOO_LARGE', 'The request is too large to be stored');
 
+/** Whether a stored event lies before the point to which a stream is folded. */
+export type StoredBefore = (stored: StoredEvent) => boolean;
+
 /** A foreign write came between; the caller folds again and decides again. */
 export { WrongExpectedRevision, noStream } from '../event-store/event-store.ts';
 
@@ -92,6 +95,8 @@ export interface Streams {
   load<S, C, E extends Message>(aggregate: Aggregate<S, C, E>, id: string): Promise<Loaded<S>>;
   /** The stream of an id that was made at random just now: nothing is read, and an append fails where somebody has written it. */
   unwritten<S, C, E extends Message>(aggregate: Aggregate<S, C, E>, id: string): Loaded<S>;
+  /** Folds a stream as it was: up to the first event that does not lie before a point. */
+  loadBefore<S, C, E extends Message>(aggregate: Aggregate<S, C, E>, id: string, isBefore: StoredBefore): Promise<Loaded<S>>;
   /** {@link load} of many streams of one kind in one round trip. */
   loadMany<S, C, E extends Message>(aggregate: Aggregate<S, C, E>, ids: readonly string[]): Promise<readonly Loaded<S>[]>;
   /**
@@ -149,15 +154,17 @@ export const createStreams = ({
     return loaded;
   };
 
+  const unborn = <S, C, E extends Message>(aggregate: Aggregate<S, C, E>, stream: string): Loaded<S> => ({
+    stream,
+    state: aggregate.decider.initial,
+    revision: noStream,
+    lastHash: null,
+    lastEventId: null,
+    lastPosition: null,
+  });
+
   const known = <S, C, E extends Message>(aggregate: Aggregate<S, C, E>, stream: string): Loaded<S> =>
-    (foldsOf(aggregate).get(stream) as Loaded<S> | undefined) ?? {
-      stream,
-      state: aggregate.decider.initial,
-      revision: noStream,
-      lastHash: null,
-      lastEventId: null,
-      lastPosition: null,
-    };
+    (foldsOf(aggregate).get(stream) as Loaded<S> | undefined) ?? unborn(aggregate, stream);
 
   const foldOnto = <S, C, E extends Message>(aggregate: Aggregate<S, C, E>, from: Loaded<S>, tail: readonly StoredEvent[]): Loaded<S> => {
     let { state, revision } = from;
@@ -191,6 +198,13 @@ export const createStreams = ({
     const base = known(aggregate, prefix + aggregate.streamOf(id));
     const tail = await reading(() => store.readStream(base.stream, base.revision + 1));
     return remember(aggregate, foldOnto(aggregate, base, tail));
+  };
+
+  const loadBefore: Streams['loadBefore'] = async (aggregate, id, isBefore) => {
+    const base = unborn(aggregate, prefix + aggregate.streamOf(id));
+    const events = await reading(() => store.readStream(base.stream, 0));
+    const end = events.findIndex((stored) => !isBefore(stored));
+    return foldOnto(aggregate, base, end < 0 ? events : events.slice(0, end));
   };
 
   const prepare = <S, C, E extends Message>(
@@ -372,6 +386,7 @@ export const createStreams = ({
     load,
     unwritten: (aggregate, id) => known(aggregate, prefix + aggregate.streamOf(id)),
     loadMany,
+    loadBefore,
     append,
     execute,
     assertStorable: (codec, events) => {

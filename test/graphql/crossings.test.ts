@@ -52,6 +52,13 @@ const rows: Readonly<Record<string, Row>> = {
   'Agent.activeRevision': { reach: () => [agt()], document: agentField('activeRevision { revision }'), at: ['agent', 'activeRevision'], takes: rev, denial: 'openclaw.agent_revisions.read' },
   'Agent.latestDeployment': { reach: () => [agt()], document: agentField('latestDeployment { status }'), at: ['agent', 'latestDeployment'], takes: rev, denial: 'openclaw.agent_deployments.read' },
   'Agent.revisions': { reach: () => [agt()], document: agentField('revisions { nodes { revisionId } edges { cursor } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } }'), at: ['agent', 'revisions'], takes: rev },
+  'Agent.history': {
+    reach: () => [['agent:operate']],
+    document: command('stopAgent', () => ({ ...inNamespace(), id: known.otherAgents[0]! }), 'StopAgentPayload', 'agent', 'history'),
+    at: ['stopAgent', 'agent', 'history'],
+    takes: () => ['agent:read'],
+    denial: 'openclaw.audit.read',
+  },
   'AgentRevision.agent': { reach: () => [rev()], document: revisionField('agent { name }'), at: ['agentRevision', 'agent'], takes: agt, denial: 'openclaw.agents.read' },
   'AgentRevision.savedConfiguration': { reach: () => [rev()], document: revisionField('savedConfiguration { generation }'), at: ['agentRevision', 'savedConfiguration'], takes: cfg, denial: 'openclaw.configurations.read' },
   'AgentRevision.deployment': {
@@ -66,6 +73,7 @@ const rows: Readonly<Record<string, Row>> = {
   'Deployment.revision': { reach: () => [agt()], document: agentField('latestDeployment { revision { revision } }'), at: ['agent', 'latestDeployment'], takes: rev, denial: 'openclaw.agent_deployments.read' },
   'Configuration.namespace': { reach: () => [cfg()], document: () => `{ configuration(id: "${known.configuration}") { namespace { name } } }`, at: ['configuration', 'namespace'], takes: ns, denial: 'openclaw.namespaces.read' },
   'Namespace.agents': { reach: () => [ns()], document: () => `{ namespace(id: "${known.namespace}") { agents(first: 1) { nodes { agentId } edges { cursor } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } } }`, at: ['namespace', 'agents'], takes: agt },
+  'Namespace.history': { reach: () => [ns()], document: () => `{ namespace(id: "${known.namespace}") { history { nodes { type } } } }`, at: ['namespace', 'history'], takes: () => ['audit:read'], denial: 'openclaw.audit.read' },
 
   'Namespace.roles': { reach: () => [ns()], document: () => `{ namespace(id: "${known.namespace}") { roles { nodes { roleId } } } }`, at: ['namespace', 'roles'], takes: adm, denial: 'openclaw.iam.roles.list' },
   'Namespace.accessBindings': { reach: () => [ns()], document: () => `{ namespace(id: "${known.namespace}") { accessBindings { nodes { bindingId } } } }`, at: ['namespace', 'accessBindings'], takes: adm, denial: 'openclaw.iam.access_bindings.list' },
