@@ -32,6 +32,8 @@ describe('development', () => {
     ['127.0.0.1:4000', 200],
     ['[::1]:4000', 200],
     ['LOCALHOST', 200],
+    ['agent-1.agents.exuvia.localhost:4000', 200],
+    ['evil-localhost', 403],
     ['evil.example', 403],
     ['localhost.evil.example', 403],
     ['127.0.0.1.evil.example', 403],
@@ -42,6 +44,7 @@ describe('development', () => {
   it.each([
     ['http://localhost:4000', 200],
     ['https://127.0.0.1', 200],
+    ['http://console.exuvia.localhost:4000', 200],
     ['https://console.example', 403],
     ['null', 403],
     ['http://localhost.evil.example', 403],

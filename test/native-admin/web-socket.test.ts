@@ -1,6 +1,7 @@
 /** WebSockets to Agent hosts: who gets one, what passes, and when it has to end. (agent-lifecycle 9.2) */
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { connect, type AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createNativeAdminProxy } from '../../src/http/native-admin/proxy.ts';
 import { createTransport } from '../../src/http/transport.ts';
@@ -268,6 +269,19 @@ it('the end of the server does not wait for a gateway that says nothing', async 
   await refused;
   await until('the gateway to be left', () => gateway.left, (left) => left);
   expect(await audit(place, ending)).toEqual([]);
+  await ending.operator.close();
+});
+
+it('a refused client that does not hang up does not hold the server up', async () => {
+  const ending = await startNativeAdminWorld({ seams: { timers } });
+  const { host } = await served(ending);
+  const { hostname, port } = new URL(ending.application.origin);
+  const client = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+  client.write(`GET / HTTP/1.1\r\nhost: ${host}\r\norigin: https://${host}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n`);
+  const [answer] = (await once(client, 'data')) as [Buffer];
+  expect(answer.toString()).toMatch(/^HTTP\/1\.1 401 Unauthorized\r\n/);
+  await ending.application.close();
+  client.destroy();
   await ending.operator.close();
 });
 

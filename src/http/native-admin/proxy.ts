@@ -176,7 +176,11 @@ export const createNativeAdminProxy = ({
     upgrade: async (request, socket, head) => {
       const requestId = newRequestId();
       socket.on('error', () => socket.destroy());
-      const connection = connect(request, socket, head, requestId).catch((error: unknown) => refuseOnSocket(socket, publicRefusal(error, requestId, log), requestId));
+      const connection = connect(request, socket, head, requestId).catch((error: unknown) => {
+        // The server no longer knows this socket, so nobody would close it for a client that does not.
+        socket.once('finish', () => socket.destroy());
+        refuseOnSocket(socket, publicRefusal(error, requestId, log), requestId);
+      });
       open.add(connection);
       await connection;
       open.delete(connection);
