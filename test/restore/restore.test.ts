@@ -1,7 +1,10 @@
 /** Failure scenarios 5 and 20: an event store that is not the one the database has followed, and several Installations in one. */
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { configurations } from '../../src/aggregates.ts';
 import { createProcessDriver } from '../../src/compute/process/process-driver.ts';
+import { createPostgresEventStore } from '../../src/event-store/postgres.ts';
+import { createStreams, type CommandContext } from '../../src/runtime/streams.ts';
 import { newAgent, newRevision, pass } from '../compute/drive.ts';
 import { childrenOf } from '../compute/process-world.ts';
 import { defaultNamespace, stepsIn } from '../end-to-end/steps.ts';
@@ -19,6 +22,17 @@ afterAll(removeFolders);
 const newPlace = async (events?: TestDatabase): Promise<Place & { readonly events: TestDatabase }> => {
   const [database, store, dataDir] = await Promise.all([createDatabase(), events ?? createDatabase(), newFolder()]);
   return { dataDir, database, events: store, eventstoreUrl: store.url };
+};
+
+/** Makes the history longer than what is compared at once. */
+const replaceOften = async ({ database, events }: Awaited<ReturnType<typeof newPlace>>, configurationId: string, times: number): Promise<void> => {
+  const { rows } = await database.pool.query<{ id: string }>('select id from installation');
+  const store = createPostgresEventStore({ pool: events.pool, url: events.url });
+  const streams = createStreams({ store, clock: { now: Date.now }, prefix: `${rows[0]!.id}.` });
+  const context: CommandContext = { actor: { principalId: 'system', kind: 'system' }, requestId: null, correlationId: 'test', causationId: null, policyRevision: null };
+  const replace = { type: 'ReplaceConfiguration', settings: { values: {} } } as const;
+  await Promise.all(Array.from({ length: times }, () => streams.execute(configurations, configurationId, replace, context)));
+  await store.close();
 };
 
 const ready = (app: TestApplication) => eventually('a server that is ready', () => readiness(app), ({ status }) => status === 200);
@@ -43,7 +57,9 @@ describe('scenario 5: an event store that is older, or another', () => {
     const steps = stepsIn(first.client, namespaceId);
     const before = await steps.configure({ gateway: {} });
     const agent = await steps.createAgent('kept', before.id);
+    const often = await steps.configure();
     await first.close();
+    await replaceOften(place, often.id, 1_100);
     const backup = await copyDatabase(place.events);
 
     const second = await startAt(place);
