@@ -205,6 +205,16 @@ export const runConsumers = ({
     }
   };
 
+  /** Takes over while the session says that the leader lives; once asked to stop it is not waited for. */
+  const takeOver = async (client: Client): Promise<void> => {
+    const taken = onTakeOver().then(() => true);
+    taken.catch(() => {}); // awaited below, unless the session ends before
+    while (!signal.aborted && !(await Promise.race([taken, delay(beatMs, false)]))) {
+      await client.query('select');
+      turnedAt = performance.now();
+    }
+  };
+
   const session = async (): Promise<void> => {
     const client = await openClient({ url, applicationName: 'exuvia consumers' });
     client.on('error', () => {}); // the query under way, or the next one, fails with it
@@ -214,7 +224,8 @@ export const runConsumers = ({
       while (!signal.aborted) {
         if (led.length === 0) {
           led = await acquire(client, consumers);
-          if (led.length > 0) await onTakeOver();
+          if (led.length > 0) await takeOver(client);
+          if (signal.aborted) break;
         }
         if (led.length > 0) led = await lead(client, led);
         else {

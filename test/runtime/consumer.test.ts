@@ -172,6 +172,44 @@ describe('leadership', () => {
     expect(await applied()).toEqual(['note-1@0', 'note-1@1']);
   });
 
+  it('scenario 9: a take-over that lasts longer than the server bears a silent session keeps the leadership', async () => {
+    const position = await note(writeHistory(store), 'note-1', 1);
+    let takeOvers = 0;
+    const consumers = startConsumers(database, store, {
+      consumers: [counting()],
+      codec,
+      onTakeOver: () => {
+        takeOvers += 1;
+        return until('a session that is gone, or older than the limit', async () => {
+          const { rows } = await database.pool.query<{ old: boolean }>(
+            `select clock_timestamp() - backend_start > interval '7 seconds' as old from pg_stat_activity where datname = current_database() and application_name = 'exuvia consumers'`,
+          );
+          return rows.every(({ old }) => old);
+        });
+      },
+    });
+    await untilPassed(database, position, ['counting']);
+    await consumers.stop();
+    expect([takeOvers, consumers.faults]).toEqual([1, []]);
+  });
+
+  it('is not taken by a process that is asked to stop while it takes over', async () => {
+    await note(writeHistory(store), 'note-1', 1);
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const consumers = startConsumers(database, store, {
+      consumers: [counting()],
+      codec,
+      onTakeOver: () => {
+        begin();
+        return new Promise(() => {});
+      },
+    });
+    await begun;
+    await consumers.stop();
+    expect([consumers.state.leading, consumers.faults]).toEqual([[], []]);
+    expect((await database.pool.query('select from consumer_checkpoint')).rowCount).toBe(0);
+  });
+
   it('scenario 17: two versions are led side by side, and the one left behind is taken over', async () => {
     const history = writeHistory(store);
     const old = startConsumers(database, store, { consumers: [counting(1)], codec });
