@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { answersOf, connections, queryOf, type ConnectionField } from './connections.ts';
 import { createAgent, createConfiguration, createNamespace, deployAgent } from './fixture.ts';
 import { AgentPageDocument } from './operations.generated.ts';
+import { until } from '../support/until.ts';
 import { createWorld, type Answer, type World } from './world.ts';
 
 let world: World;
@@ -76,11 +77,19 @@ describe('a page of 2 and a page of 20 cost the same', () => {
     return { cost, shown: answers.flatMap((answer) => answer!.edges).length };
   };
 
+  /** Both costs, once they are alike: a request that is slow to arrive is authenticated twice, now and then. */
+  const alike = (connection: ConnectionField, key: string) =>
+    until(
+      'the same cost for 2 and for 20',
+      async () => [await costOf(connection, 2, key), await costOf(connection, parents, key)] as const,
+      ([two, twenty]) => JSON.stringify(two.cost) === JSON.stringify(twenty.cost),
+      10_000,
+    );
+
   it('for connections there are', () => expect(nested.map(([name]) => name)).toEqual(expect.arrayContaining(['Namespace.agents', 'Namespace.roles', 'Namespace.accessBindings', 'Agent.revisions'])));
 
   it.each(nested)('%s, to who sees everything', async (_, connection) => {
-    const [two, twenty] = [await costOf(connection, 2, world.adminKey), await costOf(connection, parents, world.adminKey)];
-    expect(twenty.cost).toEqual(two.cost);
+    const [two] = await alike(connection, world.adminKey);
     expect(two.cost.statements).toBeLessThanOrEqual(7);
   });
 
@@ -95,8 +104,7 @@ describe('a page of 2 and a page of 20 cost the same', () => {
         ...(index % 2 === 0 ? reads(['agent_revision'], { namespaceId, resourceId: revisions!.nodes[0]!.revisionId }) : []),
       ]),
     ]);
-    const [two, twenty] = [await costOf(connection, 2, key), await costOf(connection, parents, key)];
-    expect(twenty.cost).toEqual(two.cost);
+    const [two, twenty] = await alike(connection, key);
     if (connection.field === 'revisions') expect([two.shown, twenty.shown]).toEqual([1, parents / 2]);
   });
 });
