@@ -20,8 +20,8 @@ const statusOfKind = {
 
 export const statusOf = ({ kind }: Refusal): number => statusOfKind[kind];
 
-/** SQLSTATE classes of a server that is away, full or shutting down, and what a socket says when nobody answers. */
-const goneCode = /^(08|53|57|58)|^E(CONN|PIPE|TIMEDOUT|HOST|NET|NOTFOUND|AI_AGAIN)|^ENOENT$/;
+/** SQLSTATEs of a server that is away, full, shutting down or still a standby, and what a socket says when nobody answers. */
+const goneCode = /^(08|25006|40001|53|55000|57|58)|^E(CONN|PIPE|TIMEDOUT|HOST|NET|NOTFOUND|AI_AGAIN)|^ENOENT$/;
 const goneMessage = /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Query read timeout)/;
 
 const isUnavailable = (error: unknown): boolean => {

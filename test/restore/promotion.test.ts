@@ -35,13 +35,16 @@ const openPair = async () => {
   const pool = openPool({ url: proxy.url, max: 2 });
   stack.defer(() => pool.end());
   const database: TestDatabase = { url: proxy.url, pool };
-  const failOver = async () => {
+  const leadToStandby = async () => {
     await primary.stop();
-    await standby.promote();
     proxy.leadTo(standby.url);
     proxy.cut();
   };
-  return { database, standby, failOver };
+  const failOver = async () => {
+    await leadToStandby();
+    await standby.promote();
+  };
+  return { database, standby, leadToStandby, failOver };
 };
 
 const start = async (options: TestApplicationOptions) => {
@@ -122,6 +125,23 @@ it('scenario 9: a switch-over that lost nothing ends no session', async () => {
   await eventually('the session that nobody ended', () => statusOf(server, kept), (status) => status === 200);
   expect(await statusOf(server, ended)).toBe(401);
   expect(handedOver()).toMatchObject([{ endedSessions: 0 }]);
+});
+
+it('scenario 9: a standby that is not promoted yet makes sessions and sign-ins unavailable, and they come back with it', async () => {
+  const { database, standby, leadToStandby } = await openPair();
+  const eventstore = await startEventstoredb();
+  stack.defer(() => eventstore.close());
+  const server = await start({ database, dataDir: await newFolder(), env: { OCC_EVENTSTORE_URL: eventstore.url, EXUVIA_ROLES: 'api,projector' }, log: telling().log });
+  const { cookie } = await signInAsAdministrator(server);
+  const mara = { email: 'mara@example.test', password: 'correct horse battery' };
+  expect((await post(server, 'accounts', mara, pageHeaders(cookie))).status).toBe(201);
+  await standby.caughtUp();
+  await leadToStandby();
+  const statuses = async () => [await statusOf(server, cookie), (await post(server, 'sign-in/email', mara)).status];
+  await eventually('a server that reads from the standby', async () => (await server.client.rest('GET', '/namespaces')).status, (status) => status === 200);
+  expect(await statuses()).toEqual([503, 503]);
+  await standby.promote();
+  await eventually('sessions and sign-ins', statuses, (found) => found.every((status) => status === 200));
 });
 
 it('scenario 9: where the history is in the same database, both forget the same seconds and agree', async () => {
