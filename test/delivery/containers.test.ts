@@ -32,7 +32,7 @@ const openStores = async (kind: 'postgres' | 'eventstoredb') => {
   if (store !== undefined) opened.defer(() => store.close());
   return {
     start: (name: string, dataDir: string): Container => {
-      const given = { EXUVIA_DATA_DIR: dataDir, OCC_DATABASE_URL: bare.href, OCC_EVENTSTORE_URL: store?.url ?? '' };
+      const given = { EXUVIA_DATA_DIR: dataDir, OCC_DATABASE_URL: bare.href, OCC_EVENTSTORE_URL: store?.url };
       const container = startService(laid, name, { variables, given });
       opened.defer(() => container.kill());
       return container;

@@ -73,15 +73,15 @@ export interface Container {
 
 const readyWithinMs = 60_000;
 
-/** Starts a service; `given` replaces what only exists between containers: addresses and mounts. */
+/** Starts a service; `given` replaces, or takes away, what only exists between containers: addresses and mounts. */
 export const startService = (
   { code, path }: LaidImage,
   name: string,
-  { variables, given }: { readonly variables: Readonly<Record<string, string>>; readonly given: Readonly<Record<string, string>> & { readonly EXUVIA_DATA_DIR: string } },
+  { variables, given }: { readonly variables: Readonly<Record<string, string>>; readonly given: Readonly<Record<string, string | undefined>> & { readonly EXUVIA_DATA_DIR: string } },
 ): Container => {
   const service = composeFile.services[name]!;
   const declared = Object.entries({ ...image.environment, ...service.environment }).map(([key, value]) => [key, interpolate(value, variables)]);
-  const environment: Record<string, string> = { PATH: path, ...(Object.fromEntries(declared) as Record<string, string>), ...given, PORT: '0' };
+  const environment: NodeJS.ProcessEnv = { PATH: path, ...(Object.fromEntries(declared) as Record<string, string>), ...given, PORT: '0' };
 
   const run = (command: readonly string[], port = '0'): ChildProcess => {
     const [program = '', ...args] = [...asOrdinaryUser, ...command];
