@@ -21,6 +21,8 @@ export interface Verdict {
   readonly requestId: string | undefined;
   readonly refusals: readonly Shown[];
   readonly succeeded: boolean;
+  /** A stream that was left before it told anything. */
+  readonly silent?: boolean;
   /** What is wrong with it. */
   readonly faults: readonly string[];
 }
@@ -126,8 +128,8 @@ const judgeGraphql = (request: FuzzRequest, answer: FuzzAnswer): Verdict => {
   const streams = String(headers['content-type']).startsWith('text/event-stream');
   const faults = headerFaults(answer, /^(?:application\/(?:json|graphql-response\+json); charset=utf-8|text\/event-stream)/);
   const none: Verdict = { requestId, refusals: [], succeeded: false, faults };
-  const told = streams ? /^data: (\{.*)$/m.exec(body)?.[1] : body;
-  if (method === 'HEAD' || told === undefined) return none;
+  const told = streams ? /^data: (\{[^\r\n]*)/m.exec(body)?.[1] : body;
+  if (method === 'HEAD' || told === undefined) return { ...none, silent: streams };
   const result = parsed(told);
   if (result === undefined) return { ...none, faults: [...faults, 'the body is no JSON object'] };
   if (!/^(?:data|errors|data errors)$/.test(membersOf(result))) faults.push(`a result with the members ${membersOf(result)}`);
@@ -164,7 +166,7 @@ const intents: ReadonlySet<string> = new Set(['ResourceAdmitted', 'ServicePrinci
 const ofTheWay = /^(?:Forwarding headers|In development mode|A trusted browser origin)/;
 
 /** What is wrong with the events of a request. */
-export const judgeEvents = ({ method, target }: FuzzRequest, { refusals, succeeded }: Verdict, events: readonly RecordedEvent[]): readonly string[] => {
+export const judgeEvents = ({ method, target }: FuzzRequest, { refusals, succeeded, silent = false }: Verdict, events: readonly RecordedEvent[]): readonly string[] => {
   const types = events.map(({ type }) => type);
   const denials = events.filter(({ metadata: { audit } }) => audit?.kind === 'authorization_denial');
   const failures = events.filter(({ type }) => type === 'CommandFailed');
@@ -175,7 +177,7 @@ export const judgeEvents = ({ method, target }: FuzzRequest, { refusals, succeed
   const faults: string[] = [];
   if (isGraphql(target)) {
     // A refusal that several fields share is recorded once.
-    if (denied === 0 ? denials.length > 0 : denials.length === 0 || denials.length > denied) faults.push(`${denied} denied fields left ${denials.length} denials`);
+    if (denied === 0 ? denials.length > 0 && !silent : denials.length === 0 || denials.length > denied) faults.push(`${denied} denied fields left ${denials.length} denials`);
   } else if (denials.length !== denied) faults.push(`a request of ${denied} denials left ${denials.length}`);
   if (failures.length > unready) faults.push(`${unready} audited failures left ${failures.length}`);
   if (changes > 0 && (!succeeded || method === 'GET')) faults.push('a request that changed nothing left changes');

@@ -58,7 +58,7 @@ it.each<readonly [string, () => Promise<string>]>([
     'one whose only key has expired',
     async () => {
       const id = await unguarded.createServicePrincipal();
-      await unguarded.issueKey(id, { name: 'old', lifetimeMs: -1 });
+      await unguarded.issueKey(id, { name: 'old', lifetimeMs: -hourMs });
       return id;
     },
   ],
