@@ -51,7 +51,7 @@ export const createAuthenticate =
       const policy = async () => (await authorizer.current(arrivedAt)).state;
       const session = await presentedSession(headers, { sessionRows, cookieName, policy });
       if (session === undefined) throw unauthenticated();
-      return { actor: personOf(await policy(), session.principalId), keyNamespaceId: undefined, sessionKey: session.sessionKey, arrivedAt, requestId };
+      return { actor: personOf(await policy(), session.principalId), keyNamespaceId: undefined, sessionKey: session.sessionKey, passwordId: session.passwordId, arrivedAt, requestId };
     }
     const { state } = await authorizer.current(arrivedAt);
     const key = typeof text === 'string' ? await keys.verify(text, state, clock.now()) : undefined;

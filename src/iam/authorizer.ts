@@ -10,7 +10,8 @@ import { Refusal, unavailable, type Code } from '../kernel/errors.ts';
 import type { ResourceKind, ResourceRef } from '../kernel/event.ts';
 import type { Sent } from '../kernel/parse.ts';
 import type { Loaded, Streams } from '../runtime/streams.ts';
-import type { Caller } from './caller.ts';
+import { isCurrentPassword } from '../sign-in/accounts.ts';
+import { unauthenticated, type Caller } from './caller.ts';
 import type { DenialLimit } from './denial-limit.ts';
 import { evaluate, identityProblem, type Action, type Verdict } from './evaluate.ts';
 import type { Policy } from './policy.ts';
@@ -32,7 +33,7 @@ export interface Grant {
   readonly policyRevision: number;
   /** The permission asked for first, as the audit record carries it. */
   readonly authorization: { readonly principalId: string; readonly action: string; readonly resource: ResourceRef };
-  /** Judges again if the policy moved or is older than 250 ms; completes the context of the append. @throws Refusal FORBIDDEN */
+  /** Judges again if the policy moved or is older than 250 ms; completes the context of the append. @throws Refusal UNAUTHENTICATED, FORBIDDEN */
   readonly guard: () => Promise<{ readonly policyRevision: number }>;
 }
 
@@ -42,7 +43,7 @@ export interface Authorizer {
   /**
    * Whether the caller is anybody here: known, no Agent's own, and asking in the Namespace of his principal and key.
    * A refusal is audited as one of the permission that would be judged first. (rest-contract 1.1 step 9)
-   * @throws Refusal FORBIDDEN, RATE_LIMITED and DEPENDENCY_UNAVAILABLE as {@link Authorizer.require}, NOT_FOUND while there is no Installation
+   * @throws Refusal UNAUTHENTICATED, FORBIDDEN, RATE_LIMITED and DEPENDENCY_UNAVAILABLE as {@link Authorizer.require}, NOT_FOUND while there is no Installation
    */
   identify(caller: Caller, operation: Operation, first: Permission): Promise<void>;
   /**
@@ -52,7 +53,7 @@ export interface Authorizer {
   receive<T>(caller: Caller, operation: Operation, first: Permission, sent: Sent<T>): Promise<T>;
   /**
    * Identity and Installation, then all permissions, in order; the first refused one is audited.
-   * @throws Refusal NOT_FOUND while there is no Installation, FORBIDDEN with one generic message, RATE_LIMITED once the caller's allowance of denials is used up,
+   * @throws Refusal UNAUTHENTICATED for who came in with a key or password that has ended since, NOT_FOUND while there is no Installation, FORBIDDEN with one generic message, RATE_LIMITED once the caller's allowance of denials is used up,
    *   or DEPENDENCY_UNAVAILABLE when the denial cannot be recorded
    */
   require(caller: Caller, operation: Operation, permissions: readonly Permission[]): Promise<Grant>;
@@ -83,6 +84,10 @@ export const isOutOfScope = (policy: Policy, { actor, keyNamespaceId }: Caller):
   const principal = policy.identities.get(actor.principalId);
   return actor.serviceKeyId !== undefined && principal !== undefined && principal.namespaceId !== keyNamespaceId;
 };
+
+/** Whether the key a caller came in with, or the password of his session, counts no more: what he began with it is not gone on with. (failure scenario 3) */
+export const hasEnded = (policy: Policy, { actor: { principalId, serviceKeyId }, sessionKey, passwordId = null }: Caller): boolean =>
+  (serviceKeyId !== undefined && !policy.keys.has(serviceKeyId)) || (sessionKey !== undefined && !isCurrentPassword(policy, { principalId, passwordId }));
 
 /** Why a caller is nobody in a place, whatever he asks for there; undefined for one who is somebody. (iam-auth-audit 2.6 step 12) */
 const callerProblem = (policy: Policy, caller: Caller, namespaceId: string | undefined): string | undefined => {
@@ -162,10 +167,15 @@ export const createAuthorizer = ({ streams, audit, denialLimit }: { readonly str
     return policy.revision;
   };
 
+  const assertNotEnded = ({ state }: Loaded<Policy>, caller: Caller): void => {
+    if (hasEnded(state, caller)) throw unauthenticated();
+  };
+
   /** The policy by which the caller is somebody. */
   const identified = async (caller: Caller, operation: Operation, first: Permission): Promise<Loaded<Policy>> => {
     caller.denials?.assertOpen();
     const policy = await current(caller.arrivedAt);
+    assertNotEnded(policy, caller);
     const { namespaceId } = operation.resource;
     if (callerProblem(policy.state, caller, namespaceId) !== undefined) throw await refused(caller, operation, first, judge(policy.state, caller, first, namespaceId));
     return policy;
@@ -199,6 +209,7 @@ export const createAuthorizer = ({ streams, audit, denialLimit }: { readonly str
         guard: async () => {
           const recent = latest !== undefined && performance.now() - latest.at <= maxAgeMs ? latest.policy : await current();
           if (recent.revision === policyRevision) return { policyRevision };
+          assertNotEnded(recent, caller);
           return { policyRevision: await judgeAll(recent, caller, operation, permissions) };
         },
       };

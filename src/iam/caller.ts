@@ -32,6 +32,8 @@ export interface Caller extends Pick<Visitor, 'arrivedAt' | 'requestId'> {
   readonly keyNamespaceId: string | undefined;
   /** The session of a person who has signed in. */
   readonly sessionKey?: string;
+  /** The password that session was begun with; null for the first one of an account. */
+  readonly passwordId?: string | null;
   /** Set where one request asks for many things. */
   readonly denials?: DenialAllowance;
 }

@@ -5,7 +5,7 @@ import type { Decision } from '../kernel/decider.ts';
 import { Refusal } from '../kernel/errors.ts';
 import type { ResourceRef } from '../kernel/event.ts';
 import type { Executed } from '../runtime/streams.ts';
-import { forbidden, type Grant, type Operation, type Permission } from './authorizer.ts';
+import { forbidden, hasEnded, type Grant, type Operation, type Permission } from './authorizer.ts';
 import type { Caller } from './caller.ts';
 import { evaluate } from './evaluate.ts';
 import type { IamEvent } from './messages.ts';
@@ -21,16 +21,16 @@ export interface PolicyChange {
   readonly about: { readonly resource: ResourceRef; readonly details: Readonly<Record<string, unknown>> };
 }
 
-/** Appends what policy decides. @throws Refusal as decided, FORBIDDEN (audited), DEPENDENCY_UNAVAILABLE */
+/** Appends what policy decides. @throws Refusal as decided, UNAUTHENTICATED, FORBIDDEN (audited), DEPENDENCY_UNAVAILABLE */
 export type ChangePolicy = (change: PolicyChange) => Promise<Executed<Policy, IamEvent>>;
 
-/** The caller had the permissions when the request was judged, and has them no more. */
+/** The caller had the permissions, and what he came in with counted, when the request was judged. */
 class AuthorityLost extends Refusal {}
 
 export const createChangePolicy = ({ streams, authorizer, waitFor }: Core): ChangePolicy => {
   const change: ChangePolicy = async (one) => {
     const { caller, operation, permissions, grant, decide, about } = one;
-    const holds = (policy: Policy) => permissions.every(([action, resource]) => evaluate(policy, caller.actor.principalId, action, resource).allowed);
+    const holds = (policy: Policy) => !hasEnded(policy, caller) && permissions.every(([action, resource]) => evaluate(policy, caller.actor.principalId, action, resource).allowed);
     const context = contextOf(caller, { action: operation.action, resource: about.resource }, grant, { details: about.details });
     try {
       const lost = forbidden();

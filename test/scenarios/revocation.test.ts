@@ -2,10 +2,12 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { iam } from '../../src/aggregates.ts';
 import { everyPermission } from '../../src/iam/permissions.ts';
+import { systemContext } from '../../src/installation/bootstrap.ts';
 import type { Metadata } from '../../src/kernel/event.ts';
 import { startTestApplication, type TestApplication } from '../support/app.ts';
 import { createClient, type Client } from '../support/client.ts';
 import { openOperator, permissionOf, type TestOperator, type TestPrincipal } from '../support/principals.ts';
+import { pageHeaders } from '../support/sign-in.ts';
 import { openReplica, type Replica } from './replica.ts';
 
 let application: TestApplication;
@@ -45,14 +47,8 @@ const administratorB = async (): Promise<{ readonly principal: TestPrincipal; re
   return { principal, client: createClient(replicaServer.origin, principal.key), bindingId };
 };
 
-const bindSomebody = (client: Client) =>
-  client.rest<{ id: string }>('POST', `/namespaces/${namespaceId}/iam/access-bindings`, {
-    subjectKind: 'identity',
-    subjectId: replica.installation.administrator.principalId,
-    roleId,
-    resourceKind: 'namespace',
-    resourceId: namespaceId,
-  });
+const somebody = () => ({ subjectKind: 'identity', subjectId: replica.installation.administrator.principalId, roleId, resourceKind: 'namespace', resourceId: namespaceId });
+const bindSomebody = (client: Client) => client.rest<{ id: string }>('POST', `/namespaces/${namespaceId}/iam/access-bindings`, somebody());
 const revokeByA = (bindingId: string) => application.client.rest('DELETE', `/namespaces/${namespaceId}/iam/access-bindings/${bindingId}`);
 
 /** Events that carry a text, in the order of their streams. */
@@ -74,6 +70,37 @@ it('scenario 3: a binding that was on its way when its maker was revoked is judg
   const [denial, ...more] = await eventsWith(requestId);
   expect({ type: denial?.type, more }).toEqual({ type: 'AuthorizationDenied', more: [] });
   expect(denial!.metadata.policyRevision).toBeGreaterThanOrEqual((await revocationOf(bindingId)).revision);
+});
+
+const revokeKeyByA = ({ keyId }: TestPrincipal) => application.client.rest('DELETE', `/api/auth/service-keys/${keyId}`);
+
+it('scenario 3: a binding that was on its way when the key it was asked for with was revoked is not made', async () => {
+  const { principal, client } = await administratorB();
+  const held = replica.holdNext('AccessBindingCreated');
+  const binding = bindSomebody(client);
+  await held.reached;
+  expect((await revokeKeyByA(principal)).status).toBe(200);
+  held.release();
+  const { status, requestId } = await binding;
+  expect(status).toBe(401);
+  expect(await eventsWith(requestId)).toEqual([]);
+});
+
+it('scenario 3: a binding that was on its way when the password of its maker was replaced is not made', async () => {
+  const person = await operator.person();
+  await person.grant([permissionOf('installation:administer'), permissionOf('namespace:read')]);
+  const held = replica.holdNext('AccessBindingCreated');
+  const binding = fetch(`${replicaServer.origin}/namespaces/${namespaceId}/iam/access-bindings`, {
+    method: 'POST',
+    headers: { ...pageHeaders(person.cookie), 'content-type': 'application/json' },
+    body: JSON.stringify(somebody()),
+  });
+  await held.reached;
+  await operator.streams.execute(iam, '', { type: 'ReplacePassword', principalId: person.id, passwordId: 'pwd_2' }, systemContext(operator.installationId));
+  held.release();
+  const response = await binding;
+  expect(response.status).toBe(401);
+  expect(await eventsWith(response.headers.get('x-request-id')!)).toEqual([]);
 });
 
 it('scenario 3: a binding that was on its way when policy changed tells by which policy it was judged last', async () => {
@@ -123,6 +150,19 @@ it('scenario 3: a command on another stream is judged again before its append wh
   expect({ status, code: error.code }).toEqual({ status: 403, code: 'FORBIDDEN' });
   const made = (await eventsWith(principal.id)).filter(({ type, metadata }) => type === 'ConfigurationCreated' && metadata.actor.principalId === principal.id);
   expect(made).toEqual([]);
+});
+
+it('scenario 3: a command on another stream goes no further with a key that was revoked more than 250 ms ago', async () => {
+  const { client, principal } = await omnipotentB();
+  const held = replica.holdNext('ResourceAdmitted');
+  const configured = configure(client);
+  await held.reached;
+  expect((await revokeKeyByA(principal)).status).toBe(200);
+  aheadMs += 251;
+  held.release();
+  const { status, requestId } = await configured;
+  expect(status).toBe(401);
+  expect((await eventsWith(requestId)).map(({ type }) => type)).toEqual(['ResourceAdmitted']);
 });
 
 it('scenario 3: a command that overlapped the revocation by its append tells that it was judged before it', async () => {
