@@ -39,13 +39,9 @@ const follow = (projection: AnyProjection, table: string): Pick<Consumer, 'role'
     begin: () => {
       const changes = createRowChanges(table, projection.table);
       return {
-        add: (delivered) => {
-          for (const change of handlerOf(delivered.type)?.(delivered) ?? []) changes.add(change);
-        },
+        add: (delivered) => changes.add(handlerOf(delivered.type)?.(delivered) ?? []),
         ...(unread !== undefined && {
-          mark: (event) => {
-            for (const change of unread(event)) changes.add(change);
-          },
+          mark: (event) => changes.add(unread(event)),
         }),
         write: (client) => changes.write(client),
       };

@@ -5,6 +5,7 @@
  */
 import type { ClientBase } from 'pg';
 import { sha256 } from '../kernel/canonical.ts';
+import { Fault } from '../kernel/errors.ts';
 import { textArray } from '../postgres/text-array.ts';
 import type { Change, ColumnType, Table } from './projection.ts';
 
@@ -18,12 +19,20 @@ interface Segment {
 }
 
 export interface RowChanges {
-  add(change: Change<Row>): void;
+  /**
+   * Takes in what one event changes, all of it or nothing.
+   * @throws Fault for a value that its column does not take
+   */
+  add(changes: readonly Change<Row>[]): void;
   write(client: ClientBase): Promise<void>;
 }
 
 /** Whether a row with these columns is certainly not meant by a condition. */
 const isOutside = (columns: Row, condition: Row): boolean => Object.entries(condition).some(([name, value]) => name in columns && columns[name] !== value);
+
+const valuesOf = (change: Change<Row>): Row => ('upsert' in change ? change.upsert : 'set' in change ? change.set : 'removeWhere' in change ? change.removeWhere : {});
+
+const takes = (type: ColumnType | undefined, value: unknown): boolean => value == null || typeof value === (type === 'integer' ? 'number' : 'string');
 
 const names = new Map<string, string>();
 const statement = (text: string, values: readonly unknown[]) => {
@@ -65,7 +74,7 @@ export const createRowChanges = (table: string, { key, columns: types }: Table<R
     segments.push(segment);
   };
 
-  const add: RowChanges['add'] = (change) => {
+  const addOne = (change: Change<Row>): void => {
     if ('removeWhere' in change) {
       segment.conditions.push(change.removeWhere);
       return;
@@ -126,7 +135,12 @@ export const createRowChanges = (table: string, { key, columns: types }: Table<R
   };
 
   return {
-    add,
+    add: (changes) => {
+      for (const change of changes)
+        for (const [name, value] of Object.entries(valuesOf(change)))
+          if (!takes(types[name], value)) throw new Fault(`The column ${name} of ${table} takes no ${typeof value}`);
+      for (const change of changes) addOne(change);
+    },
     write: async (client) => {
       for (const one of segments) await writeSegment(client, one);
       await writeHeirs(client);

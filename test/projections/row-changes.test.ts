@@ -27,7 +27,7 @@ const change: fc.Arbitrary<Change<Row>> = fc.oneof(
 
 const write = async (client: ClientBase, name: string, changes: readonly Change<Row>[]): Promise<void> => {
   const rows = createRowChanges(name, table);
-  for (const one of changes) rows.add(one);
+  rows.add(changes);
   await rows.write(client);
 };
 

@@ -1,7 +1,9 @@
 /** The history has no gaps: what a build cannot read stands there marked, until one comes that can. (iam-auth-audit 5.5, failure scenarios 7 and 17) */
 import { afterEach, expect, it } from 'vitest';
+import { historyProjection } from '../../projections/history.ts';
 import { createReads, productEvents } from '../../projections/index.ts';
 import { Undecodable, type Codec } from '../../src/kernel/codec.ts';
+import { tableOf } from '../../src/runtime/projection.ts';
 import { startConsumers, untilPassed, type TestConsumers } from '../support/consumers.ts';
 import { createDatabase } from '../support/database.ts';
 import { createInMemoryEventStore } from '../support/in-memory-event-store.ts';
@@ -49,4 +51,20 @@ it('the next build reads what this one has marked, and the streams around it are
   await untilPassed(database, later);
   expect((await seen())[1]).toEqual(['namespace-ns_1', 1, false, { namespaceId: 'ns_1' }]);
   expect((await database.pool.query('select from parked_stream')).rows).toEqual([]);
+});
+
+it('an event whose place is no text is marked as well, and holds up no other stream', async () => {
+  const store = createInMemoryEventStore();
+  const database = await createDatabase();
+  const { history } = createReads(database.pool);
+  const write = writeHistory(store);
+  await write.appendRaw('store', 'StoreOpened', { storeId: 'one', namespaceId: 5 });
+  const last = await write.append('namespace-ns_2', { type: 'NamespaceCreated', data: { namespaceId: 'ns_2', name: 'two' } });
+  consumers = startConsumers(database, store);
+  await untilPassed(database, last);
+  expect((await history.list({}, { from: null, limit: 10 })).rows.map(({ stream, unreadable }) => [stream, unreadable])).toEqual([['store', true], ['namespace-ns_2', false]]);
+  expect((await database.pool.query<{ told: string }>(`select name || ': ' || reason as told from parked_stream`)).rows).toEqual([
+    { told: `history: The column namespace_id of ${tableOf(historyProjection)} takes no number` },
+  ]);
+  expect(consumers.faults).toEqual([]);
 });
