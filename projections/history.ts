@@ -213,10 +213,12 @@ const auditConditions = {
   until: 'occurred_at < ',
 } as const satisfies Record<keyof AuditFilter, string>;
 
-const owned = {
-  agent: `agent_id = wanted.id and namespace_id = wanted.namespace_id and (wanted.whole or stream = 'agent-' || wanted.id)`,
-  namespace: 'namespace_id = wanted.id',
-} as const;
+/** A condition for the events that name no revision but what their reader may read: {@link VisibilityBelow}. */
+const ofSeenRevisions = `not exists (
+  select from regexp_matches(data, 'rev_[0-9a-f-]{36}', 'g') as named
+   cross join lateral (select wanted.namespace_id || '/' || named[1]) as one (name)
+   where not (wanted.revisions or one.name = any($5::text[])) or one.name = any($6::text[]))`;
+const ofAgent = `agent_id = wanted.id and namespace_id = wanted.namespace_id and (wanted.whole or (stream = 'agent-' || wanted.id and ${ofSeenRevisions}))`;
 
 /** What cannot be read at all may have been an audit record; it is asked for by its Namespace alone. */
 const maybeAudited = `(${audited} or metadata is null)`;
@@ -247,16 +249,27 @@ export const historyReads = (pool: Pool): HistoryReads => {
   return {
     byIds: (ids) => read({ name: 'by_ids', select: `select * from history_v3 where id = any($1)`, order: 'position' }, [ids]),
     list: (filter, request) => read(...listed('list', 'true', conditions, located(filter), request)),
-    listOf: (kind, owners, request) =>
+    listOfNamespaces: (ids, request) =>
       read(
         {
-          name: `list_of_${kind}`,
+          name: 'list_of_namespaces',
           select: `
-            select one.* from unnest($1::text[], $2::text[], $3::boolean[]) as wanted (namespace_id, id, whole)
-             cross join lateral (${page('history_v3', owned[kind], 'position', 'id', 4)}) as one`,
+            select one.* from unnest($1::text[]) as wanted (id)
+             cross join lateral (${page('history_v3', 'namespace_id = wanted.id', 'position', 'id', 2)}) as one`,
           order: 'position',
         },
-        [owners.map(({ namespaceId }) => namespaceId), owners.map(({ id }) => id), owners.map(({ whole }) => whole), ...pageValues(request)],
+        [ids, ...pageValues(request)],
+      ),
+    listOfAgents: (owners, { parents, only, except }, request) =>
+      read(
+        {
+          name: 'list_of_agents',
+          select: `
+            select one.* from unnest($1::text[], $2::text[], $3::boolean[], $4::boolean[]) as wanted (namespace_id, id, whole, revisions)
+             cross join lateral (${page('history_v3', ofAgent, 'position', 'id', 7)}) as one`,
+          order: 'position',
+        },
+        [owners.map(({ namespaceId }) => namespaceId), owners.map(({ id }) => id), owners.map(({ whole }) => whole), parents.map(({ whole }) => whole), only, except, ...pageValues(request)],
       ),
     hasPosition: async (position) => (await read({ name: 'at', select: 'select * from history_v3 where position = $1', order: 'position' }, [position])).rows.length > 0,
     newest: async (filter) => {

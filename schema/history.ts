@@ -128,7 +128,7 @@ builder.objectField(Namespace, 'history', (t) =>
 
 builder.objectField(Agent, 'history', (t) =>
   t.field({
-    description: 'What happened to the Agent, oldest first. To who may read the Agent and is no auditor: the events of its own stream, without the evidence of other actors.',
+    description: 'What happened to the Agent, oldest first. To who may read the Agent and is no auditor: the events of its own stream, without the evidence of other actors and without those about a revision the caller may not read.',
     type: HistoryEventConnection,
     nullable: true,
     args: { first: t.arg.int(), after: t.arg.string() },

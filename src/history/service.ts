@@ -2,6 +2,7 @@
 import type { AgentPlace } from '../agent/service.ts';
 import { ref, type Permission } from '../iam/authorizer.ts';
 import type { Caller } from '../iam/caller.ts';
+import { visibleBelow } from '../iam/visibility.ts';
 import type { ResourceRef } from '../kernel/event.ts';
 import type { Sent } from '../kernel/parse.ts';
 import { listBelow, type ListsBelow, type PageRequest } from '../runtime/reading.ts';
@@ -26,7 +27,8 @@ export interface HistoryService {
   ofNamespaces(caller: Caller, namespaceIds: readonly string[], page: PageRequest): Promise<ListsBelow<HistoryEventView>>;
   /**
    * What happened to each of several Agents, at the cost of one. Who holds `agent:read` and is no auditor gets the
-   * Agent's own stream, others' ids in it but not their evidence. (architecture section 10)
+   * Agent's own stream, others' ids in it but not their evidence, and of its revisions what he may read. (architecture
+   * section 10, AZ-151 and AZ-157)
    */
   ofAgents(caller: Caller, places: readonly AgentPlace[], page: PageRequest): Promise<ListsBelow<HistoryEventView>>;
 }
@@ -63,7 +65,7 @@ export const createHistoryService = ({ core, reads, installationId }: { readonly
         namespaceIds,
         (namespaceId) => core.authorizer.require(caller, { action: 'openclaw.audit.read', resource: auditing(namespaceId) }, [['read', auditing(namespaceId)]]),
         async (allowed) => {
-          const { rows } = await reads.listOf('namespace', allowed.map((id) => ({ namespaceId: id, id, whole: true })), page);
+          const { rows } = await reads.listOfNamespaces(allowed, page);
           const found = Map.groupBy(rows, ({ namespaceId }) => namespaceId);
           return allowed.map((namespaceId) => found.get(namespaceId) ?? []);
         },
@@ -81,7 +83,8 @@ export const createHistoryService = ({ core, reads, installationId }: { readonly
         },
         async (allowed) => {
           const owners = allowed.map(({ namespaceId, agentId }) => ({ namespaceId, id: agentId, whole: audited.has(namespaceId) }));
-          const found = Map.groupBy((await reads.listOf('agent', owners, page)).rows, ({ agentId }) => agentId);
+          const revisions = await visibleBelow(core.authorizer, caller, 'read', 'agent_revision', owners);
+          const found = Map.groupBy((await reads.listOfAgents(owners, revisions, page)).rows, ({ agentId }) => agentId);
           return owners.map(({ id, whole }) => (found.get(id) ?? []).map((event) => (whole || event.actor?.principalId === caller.actor.principalId ? event : withoutEvidence(event))));
         },
       );

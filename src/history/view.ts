@@ -1,6 +1,6 @@
 /** What auditors see of an event: its place, its cause, its audit record and the public view of its data. (architecture section 7) */
 import type { Actor, AuditRecord } from '../kernel/event.ts';
-import type { PageRequest, Reading } from '../runtime/reading.ts';
+import type { PageRequest, Reading, VisibilityBelow } from '../runtime/reading.ts';
 
 export interface HistoryEventView {
   readonly id: string;
@@ -47,7 +47,7 @@ export interface AuditFilter {
   readonly until?: string | undefined;
 }
 
-/** Whose history is read: all of it, or of an Agent no more than its own stream. */
+/** The Agent whose history is read: all of it, or no more than its own stream. */
 export interface HistoryOwner {
   readonly namespaceId: string;
   readonly id: string;
@@ -57,8 +57,10 @@ export interface HistoryOwner {
 export interface HistoryReads {
   byIds(ids: readonly string[]): Promise<Reading<HistoryEventView>>;
   list(filter: HistoryFilter, page: PageRequest): Promise<Reading<HistoryEventView>>;
-  /** The histories of Agents, or of Namespaces, or one page of each, all in one statement. */
-  listOf(kind: 'agent' | 'namespace', owners: readonly HistoryOwner[], page: PageRequest): Promise<Reading<HistoryEventView>>;
+  /** One page of the history of each Namespace, all in one statement. */
+  listOfNamespaces(ids: readonly string[], page: PageRequest): Promise<Reading<HistoryEventView>>;
+  /** One page of the history of each Agent, all in one statement; what is not whole is without the events that name a revision which may not be seen below it. */
+  listOfAgents(owners: readonly HistoryOwner[], revisions: VisibilityBelow, page: PageRequest): Promise<Reading<HistoryEventView>>;
   /** Whether an event has this position. */
   hasPosition(position: string): Promise<boolean>;
   /** The id of the last event; null where there is none. */

@@ -23,7 +23,10 @@ beforeAll(async () => {
   agent = await createAgent(world, namespaceId, configurationId, 'crab');
   await createAgent(world, namespaceId, configurationId, 'another crab');
   await deployAgent(world, agent.id);
-  operator = await world.addPrincipal([{ action: 'operate', resourceKind: 'agent', namespaceId }, { action: 'read', resourceKind: 'agent', namespaceId }, { action: 'read', resourceKind: 'namespace' }]);
+  operator = await world.addPrincipal([
+    { action: 'operate', resourceKind: 'agent', namespaceId },
+    ...['agent', 'agent_revision', 'namespace'].map((resourceKind) => ({ action: 'read', resourceKind, namespaceId })),
+  ]);
   await world.send(StopAgentDocument, { input: { id: agent.id } }, operator.key);
   stranger = await world.addPrincipal([]);
   await world.send(AgentDetailsDocument, { id: agent.agentId, namespaceId }, stranger.key);
@@ -68,4 +71,33 @@ it('nobody else sees anything, and the denial names what was wanted and what was
   const refused = await ask(reader);
   expect(codesOf(refused)).toEqual(expect.arrayContaining([['agent', 'FORBIDDEN'], ['namespace.history', 'FORBIDDEN']]));
   expect((await world.denialsOf(refused.errors![0]!.extensions.requestId)).sort()).toEqual(['openclaw.agents.read', 'openclaw.audit.read']);
+});
+
+it('of the revisions, who is no auditor sees what he may read, whatever page he asks for', async () => {
+  const { configurationId } = await createConfiguration(world, namespaceId);
+  const deployed = await createAgent(world, namespaceId, configurationId, 'crab of two revisions');
+  const [first, second] = [await deployAgent(world, deployed.id), await deployAgent(world, deployed.id)];
+  const mine = { action: 'read', resourceKind: 'agent', namespaceId, resourceId: deployed.agentId };
+  const ofRevision = (place: object) => ({ action: 'read', resourceKind: 'agent_revision', ...place });
+  const read = async (key: string, page: object = {}) => {
+    const { data, errors } = await world.send(HistoriesOfDocument, { id: deployed.id, namespaceId, first: 100, ...page }, key);
+    return { events: data.agent?.history?.nodes.map(({ type, data: told }) => [type, (told as { revisionId?: string }).revisionId]), codes: codesOf({ errors } as never).filter(([path]) => path !== 'namespace') };
+  };
+  const created = ['AgentCreated', undefined];
+  const admitted = ({ revisionId }: typeof first) => ['AgentRevisionAdmitted', revisionId];
+
+  const { key: ofNone } = await world.addPrincipal([mine]);
+  expect((await read(ofNone)).events).toEqual([created]);
+  const { key: ofOne } = await world.addPrincipal([mine, ofRevision({ namespaceId, resourceId: second.revisionId })]);
+  expect((await read(ofOne)).events).toEqual([created, admitted(second)]);
+  const { key: ofAll } = await world.addPrincipal([mine, ofRevision({ namespaceId })]);
+  expect((await read(ofAll)).events).toEqual([created, admitted(first), admitted(second)]);
+
+  const auditing = await world.send(HistoriesOfDocument, { id: deployed.id, namespaceId, first: 100 });
+  const hidden = auditing.data.agent!.history!.nodes.find(({ type, data }) => type === 'AgentRevisionAdmitted' && (data as { revisionId: string }).revisionId === first.revisionId)!;
+  expect((await read(ofAll, { first: 1, after: hidden.eventId })).events).toEqual([admitted(second)]);
+  expect(await read(ofOne, { first: 1, after: hidden.eventId })).toEqual({ events: undefined, codes: [['agent.history', 'INVALID_REQUEST']] });
+
+  await world.restrict(ofRevision({ namespaceId, resourceId: first.revisionId }));
+  expect((await read(ofAll)).events).toEqual([created, admitted(second)]);
 });
