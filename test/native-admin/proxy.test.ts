@@ -65,6 +65,17 @@ describe('a request of who may administer the Agent', () => {
     expect(gateway.requests[0]?.body).toBe(body);
   });
 
+  const inner = 'POST /base/write HTTP/1.1\r\nhost: gateway\r\ncontent-length: 0\r\n\r\n';
+  it.each(['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS'].flatMap((method) => [
+    [method, 'chunked', `transfer-encoding: chunked\r\n\r\n${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`] as const,
+    [method, 'with a length that is named as of the connection', `connection: content-length\r\ncontent-length: ${inner.length}\r\n\r\n${inner}`] as const,
+  ]))('keeps its body apart from the next request: %s, %s', async (method, _, rest) => {
+    const { status } = await exchange(world.application.origin, `${method} / HTTP/1.1\r\nhost: ${host}\r\norigin: https://${host}\r\ncookie: ${cookie}\r\n${rest}`);
+    expect(status).toBe(200);
+    await until('the gateway to have been asked', () => gateway.requests, ({ length }) => length > 0);
+    expect(gateway.requests).toMatchObject([{ method, body: inner }]);
+  });
+
   it('does not make the session longer', async () => {
     const expiry = async () => (await world.application.database.pool.query<{ expires_at: Date }>('select expires_at from session order by 1')).rows;
     const before = await expiry();
@@ -180,6 +191,11 @@ describe('nobody else gets in', () => {
     await refused(post(origin), 403, 'FORBIDDEN');
   });
 
+  it.each(['same-site', 'cross-site'])('a script or a picture of a page elsewhere: %s', async (site) => {
+    for (const mode of ['cors', 'no-cors', 'websocket', undefined]) await refused(get('/', { headers: { 'sec-fetch-site': site, ...(mode !== undefined && { 'sec-fetch-mode': mode }) } }), 403, 'FORBIDDEN');
+    expect((await get('/', { headers: { 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate' } })).status).toBe(200);
+  });
+
   it.each(['TRACE', 'PROPFIND'])('the method %s', async (method) => {
     await refused(get('/', { method, headers: { origin: `https://${host}` } }), 405, 'METHOD_NOT_ALLOWED');
   });
@@ -205,6 +221,10 @@ describe('headers', () => {
       'x-occ-identity': 'a',
       'x-occ-session-role': 'a',
       'x-openclaw-scopes': 'operator.admin',
+      'x-openclaw-agent': 'a',
+      'tailscale-user-login': 'a',
+      'x-ms-client-principal-name': 'a',
+      'x-amzn-oidc-identity': 'a',
       'x-remote-user': 'a',
       'x-client-ip': '10.0.0.1',
       'true-client-ip': '10.0.0.1',

@@ -5,7 +5,7 @@ import { request as requestOf } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { unavailable } from '../../kernel/errors.ts';
 import type { Admitted } from '../../native-admin/service.ts';
-import { toBrowser, toGateway } from './headers.ts';
+import { framing, toBrowser, toGateway } from './headers.ts';
 import type { Timers } from './lease.ts';
 import { rewrittenLocation, upstreamUrl, type Target } from './target.ts';
 
@@ -17,7 +17,7 @@ const isMissingPicture = (path: string, { statusCode }: IncomingMessage): boolea
 
 /** Asks the gateway; a browser that leaves ends it. @throws Refusal DEPENDENCY_UNAVAILABLE when it does not begin to answer */
 const ask = async (request: IncomingMessage, url: URL, { token, certificate }: Admitted['gateway'], timers: Timers, left: AbortSignal): Promise<IncomingMessage> => {
-  const upstream = requestOf(url, { method: request.method!, headers: toGateway(request, token), agent: false, signal: left, ...(certificate !== undefined && { ca: certificate }) });
+  const upstream = requestOf(url, { method: request.method!, headers: { ...toGateway(request, token), ...framing(request) }, agent: false, signal: left, ...(certificate !== undefined && { ca: certificate }) });
   const prevent = timers.after(answerWithinMs, () => upstream.destroy(new Error(`The gateway did not answer within ${answerWithinMs} ms`)));
   try {
     request.pipe(upstream);

@@ -5,7 +5,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 
 /** Of one connection, made anew for the next one, or naming places the other side does not know. */
-const ofConnection = new Set(['connection', 'content-location', 'expect', 'host', 'http2-settings', 'keep-alive', 'referer', 'refresh', 'te', 'trailer', 'transfer-encoding', 'upgrade']);
+const ofConnection = new Set(['connection', 'content-length', 'content-location', 'expect', 'host', 'http2-settings', 'keep-alive', 'referer', 'refresh', 'te', 'trailer', 'transfer-encoding', 'upgrade']);
 
 const withheld = [
   /^proxy-|^sec-websocket-/,
@@ -14,7 +14,8 @@ const withheld = [
   // The way of a request, and what would make the gateway read another one.
   /^forwarded$|^via$|^x-forwarded|^x-original-|^x-rewrite-|^x-envoy-|-ip$|^x-real-|method-override|^x-http-method/,
   // Who somebody is, and what they may do.
-  /^(?:x-)?(?:occ|oce|openclaw|remote|user|auth|webauth|identity|scopes?|roles?)(?:-|$)(?!agent$)/,
+  /^(?:x-)?(?:occ|oce|openclaw|tailscale|remote|user(?!-agent$)|auth|webauth|scopes?|roles?)(?:-|$)/,
+  /(?:^|-)(?:identity|principal|jwt|oidc)(?:-|$)/,
   // What would let pages of other hosts read the answers, or a script outlive its page.
   /^access-control-|^service-worker|^alt-svc$/,
 ];
@@ -31,6 +32,11 @@ const passed = ({ rawHeaders, headers }: IncomingMessage): OutgoingHttpHeaders =
   return kept;
 };
 
+const length = ({ headers }: IncomingMessage): OutgoingHttpHeaders | undefined => (headers['content-length'] === undefined ? undefined : { 'content-length': headers['content-length'] });
+
+/** Where the body of a request ends, told in the way it was told; Node alone tells it of no method that usually has none, and the gateway would take such a body for the next request. */
+export const framing = (request: IncomingMessage): OutgoingHttpHeaders => length(request) ?? (request.headers['transfer-encoding'] === undefined ? {} : { 'transfer-encoding': 'chunked' });
+
 /** What the gateway gets of a browser's request; it knows the control plane by its token. */
 export const toGateway = (request: IncomingMessage, token: string): OutgoingHttpHeaders => ({ ...passed(request), authorization: `Bearer ${token}` });
 
@@ -38,5 +44,5 @@ export const toGateway = (request: IncomingMessage, token: string): OutgoingHttp
 export const toBrowser = (answer: IncomingMessage): OutgoingHttpHeaders => {
   const kept = passed(answer);
   const policies = [kept['content-security-policy'] ?? [], "worker-src 'none'"].flat();
-  return { ...kept, 'content-security-policy': policies.join(', '), 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+  return { ...kept, ...length(answer), 'content-security-policy': policies.join(', '), 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 };

@@ -40,6 +40,9 @@ class RevisionChanged extends Error {
   override readonly name = 'RevisionChanged';
 }
 
+/** Whether a page of another origin asks, other than by leading its reader here: the shared cookie comes along from every host under its domain. */
+const isForeignFetch = ({ 'sec-fetch-site': site, 'sec-fetch-mode': mode }: IncomingMessage['headers']): boolean => (site === 'same-site' || site === 'cross-site') && mode !== 'navigate';
+
 /** Why a WebSocket that was judged again had to end, as the audit says it. */
 const closeReasonOf = (error: unknown): string => {
   if (error instanceof LeaseTimedOut) return 'LEASE_TIMED_OUT';
@@ -67,6 +70,7 @@ const assertRequest = (request: IncomingMessage, target: Target): void => {
   const { method = 'GET', headers } = request;
   if (!methods.has(method)) throw new Refusal('METHOD_NOT_ALLOWED', `An Agent host answers ${[...methods].join(', ')}`);
   if (method !== 'GET' && method !== 'HEAD') assertOrigin(request, target);
+  if (isForeignFetch(headers)) throw new Refusal('FORBIDDEN', 'An Agent host answers no other pages than its own');
   if (headers['service-worker'] !== undefined || headers['sec-fetch-dest'] === 'serviceworker') throw new Refusal('FORBIDDEN', 'An Agent host has no service workers');
 };
 
