@@ -14,7 +14,7 @@ const world = useWorld({
   },
 });
 
-const open = (user = 'exuvia') => world.open({ url: world.server.urlAs(user), budgetMs: 500 });
+const open = (user = 'exuvia') => world.open({ url: world.server.urlAs(user) });
 const anyway = { deadline: 5_000 };
 
 /** As the administrator of the event store would. */
