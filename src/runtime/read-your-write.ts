@@ -10,7 +10,7 @@ import type { Consumer, ConsumerId } from './consumer.ts';
 import type { Notifications } from './notifications.ts';
 
 export interface ReadYourWrite {
-  /** Resolves when the read models (with `work`, the sagas too) have passed the position, or after 1 s. Never rejects. */
+  /** Resolves when the read models (with `work`, the sagas too) have passed the position, or after the limit, 1 s. Never rejects. */
   waitFor(position: Position | null, options?: { readonly work?: boolean }): Promise<void>;
   /** Hears of what a leader in this process has applied, sooner than the database could say. */
   note(batch: AppliedBatch): void;
@@ -21,12 +21,12 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-const limitMs = 1_000;
+const defaultLimitMs = 1_000;
 const pollMs = 25;
 
 const keyOf = ({ name, version }: ConsumerId): string => `${name}@${version}`;
 
-export const createReadYourWrite = (pool: Pool, consumers: readonly Consumer[], notifications: Notifications): ReadYourWrite => {
+export const createReadYourWrite = (pool: Pool, consumers: readonly Consumer[], notifications: Notifications, limitMs: number = defaultLimitMs): ReadYourWrite => {
   const readModels = consumers.filter(({ role }) => role === 'read-model').map(keyOf);
   const all = consumers.map(keyOf);
   const places = new Map<string, Position>();

@@ -21,13 +21,16 @@ beforeEach(async () => {
 });
 afterEach(() => notifications.close());
 
+/** Longer than a test may last, so that no wait ends by its limit. */
+const unlimitedMs = 120_000;
+
 const created = (namespaceId: string) => ({ type: 'NamespaceCreated', data: { namespaceId, name: namespaceId } });
 
 it('scenario 15: a write is read back by whoever waited for it, also from another process', async () => {
   const history = writeHistory(store);
   const reads = createReads(database.pool);
-  const here = createReadYourWrite(database.pool, productConsumers, notifications);
-  const elsewhere = createReadYourWrite(database.pool, productConsumers, notifications);
+  const here = createReadYourWrite(database.pool, productConsumers, notifications, unlimitedMs);
+  const elsewhere = createReadYourWrite(database.pool, productConsumers, notifications, unlimitedMs);
   const consumers = startConsumers(database, store, { onBatch: here.note });
   await until('a leader', () => consumers.state.leading.length === productConsumers.length);
   for (const [index, waiting] of [here, elsewhere, here, elsewhere].entries()) {
@@ -49,18 +52,19 @@ it('scenario 15: without a projector the wait ends by its limit, without an erro
   expect(database.pool.totalCount).toBe(1);
   await Promise.all(waits);
   expect(performance.now() - begun).toBeGreaterThan(900);
-  expect(performance.now() - begun).toBeLessThan(5_000);
   await waiting.waitFor(null);
 });
 
 it('scenario 15: with the sagas behind, only those who admitted work wait for them', async () => {
   const history = writeHistory(store);
-  const waiting = createReadYourWrite(database.pool, productConsumers, notifications);
-  const consumers = startConsumers(database, store, { consumers: productConsumers.filter(({ role }) => role === 'read-model') });
-  await until('a leader', () => consumers.state.leading.length > 0);
+  const waiting = createReadYourWrite(database.pool, productConsumers, notifications, unlimitedMs);
+  const readModels = startConsumers(database, store, { consumers: productConsumers.filter(({ role }) => role === 'read-model') });
   const position = await history.append('namespace-ns_1', created('ns_1'));
-  const order: string[] = [];
-  await Promise.all([waiting.waitFor(position, { work: true }).then(() => order.push('work')), waiting.waitFor(position).then(() => order.push('read'))]);
-  expect(order).toEqual(['read', 'work']);
-  await consumers.stop();
+  let worked = false;
+  const work = waiting.waitFor(position, { work: true }).then(() => (worked = true));
+  await waiting.waitFor(position);
+  expect(worked).toBe(false);
+  const sagas = startConsumers(database, store, { consumers: productConsumers.filter(({ role }) => role === 'saga') });
+  await work;
+  await Promise.all([readModels.stop(), sagas.stop()]);
 });
