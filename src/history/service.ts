@@ -33,6 +33,9 @@ export interface HistoryService {
   ofAgents(caller: Caller, places: readonly AgentPlace[], page: PageRequest): Promise<ListsBelow<HistoryEventView>>;
 }
 
+/** Policy that a deletion found: read by administrators, and by auditors in the audit record. */
+const policyMembers: ReadonlySet<string> = new Set(['accessBindingIds', 'restrictionIds']);
+
 /** An event of somebody else, as who is no auditor sees it: that he did it, and nothing of how he was known, asked and judged. */
 const withoutEvidence = (event: HistoryEventView): HistoryEventView => ({
   ...event,
@@ -41,6 +44,7 @@ const withoutEvidence = (event: HistoryEventView): HistoryEventView => ({
   correlationId: null,
   policyRevision: null,
   audit: null,
+  data: event.data && Object.fromEntries(Object.entries(event.data).filter(([member]) => !policyMembers.has(member))),
 });
 
 export const createHistoryService = ({ core, reads, installationId }: { readonly core: Core; readonly reads: HistoryReads; readonly installationId: string }): HistoryService => {

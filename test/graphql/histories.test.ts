@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { until } from '../support/until.ts';
 import { createAgent, createConfiguration, createNamespace, deployAgent } from './fixture.ts';
-import { AgentDetailsDocument, HistoriesOfDocument, HistoryDocument, StopAgentDocument } from './operations.generated.ts';
+import { AgentDetailsDocument, DeleteAgentDocument, HistoriesOfDocument, HistoryDocument, StopAgentDocument } from './operations.generated.ts';
 import { createWorld, type World } from './world.ts';
 
 let world: World;
@@ -100,4 +100,15 @@ it('of the revisions, who is no auditor sees what he may read, whatever page he 
 
   await world.restrict(ofRevision({ namespaceId, resourceId: first.revisionId }));
   expect((await read(ofAll)).events).toEqual([created, admitted(second)]);
+});
+
+it('who is no auditor does not learn from a deletion what policy is about the Agent', async () => {
+  const { configurationId } = await createConfiguration(world, namespaceId);
+  const doomed = await createAgent(world, namespaceId, configurationId, 'doomed crab');
+  const { key } = await world.addPrincipal([{ action: 'read', resourceKind: 'agent', namespaceId, resourceId: doomed.agentId }]);
+  await world.restrict({ action: 'deploy', resourceKind: 'agent', namespaceId, resourceId: doomed.agentId });
+  await world.send(DeleteAgentDocument, { input: { id: doomed.id } });
+  const deletion = async (as?: string) => (await world.send(HistoriesOfDocument, { id: doomed.id, namespaceId, first: 100 }, as)).data.agent!.history!.nodes.find(({ type }) => type === 'AgentDeletionRequested')!.data;
+  expect(await deletion()).toEqual({ agentId: doomed.agentId, namespaceId, accessBindingIds: [expect.any(String)], restrictionIds: [expect.any(String)] });
+  expect(await deletion(key)).toEqual({ agentId: doomed.agentId, namespaceId });
 });
