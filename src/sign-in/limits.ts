@@ -3,6 +3,7 @@
  * beyond a limit the next one waits, longer each time. One table per process. (iam-auth-audit 6)
  */
 import { createHmac, randomBytes } from 'node:crypto';
+import { placeOf } from './place.ts';
 
 const windowMs = 60_000;
 const limitPerEmail = 10;
@@ -62,7 +63,7 @@ export const createSignInLimits = ({ now, onLimit }: { readonly now: () => numbe
 
   return {
     begin: (email, clientAddress) => {
-      const counted = [count('email', email, limitPerEmail), ...(clientAddress === undefined ? [] : [count('address', clientAddress, limitPerAddress)])];
+      const counted = [count('email', email, limitPerEmail), ...(clientAddress === undefined ? [] : [count('address', placeOf(clientAddress), limitPerAddress)])];
       return { waitMs: Math.max(...counted.map(({ waitMs }) => waitMs)), refund: () => counted.forEach(({ refund }) => refund()) };
     },
   };

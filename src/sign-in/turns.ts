@@ -2,8 +2,8 @@
  * Guesses beyond the limits stand in line: one at a time for each account and place they come from, so that many at once
  * are no faster than one after the other, and a line of an attacker's is none of the account's owner. (iam-auth-audit 6)
  */
-import { isIP } from 'node:net';
 import { Refusal } from '../kernel/errors.ts';
+import { placeOf } from './place.ts';
 
 /** How many may wait behind the one whose turn it is: a person has one, and a line of more is somebody's who guesses. */
 const longestLine = 2;
@@ -15,15 +15,6 @@ export interface Turns {
 
 export const tooManyFailed = (waitMs: number): Refusal =>
   new Refusal('RATE_LIMITED', 'Too many sign-ins have failed', { retryAfterSeconds: Math.ceil(waitMs / 1_000) });
-
-/** What one client can choose its address from: of IPv6 a whole /64. */
-const placeOf = (address: string): string => {
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
-  if (mapped !== undefined || isIP(address) !== 6) return mapped ?? address;
-  const [head = [], tail = []] = address.split('%')[0]!.split('::').map((part) => (part === '' ? [] : part.split(':')));
-  const groups = [...head, ...Array<string>(8 - head.length - tail.length).fill('0'), ...tail].slice(0, 4);
-  return groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':');
-};
 
 export const createTurns = (): Turns => {
   const lines = new Map<string, { readonly last: Promise<unknown>; readonly length: number }>();

@@ -37,6 +37,13 @@ describe('the limits of sign-in', () => {
     expect(waits(1, 'fresh@b')).toEqual([0]);
   });
 
+  it('count what one client can choose from as one address', () => {
+    const guesses = (addresses: readonly string[]) => addresses.map((address, index) => limits.begin(`${index}@b`, address).waitMs);
+    expect(guesses(Array.from({ length: 21 }, (_, index) => `2001:db8:0:1::${index}`)).at(-1)).toBe(1_000);
+    expect(guesses(['2001:db8:0:2::1'])).toEqual([0]);
+    expect(guesses([...Array<string>(20).fill('192.0.2.1'), '::ffff:192.0.2.1']).at(-1)).toBe(1_000);
+  });
+
   it('give back what a right password spent', () => {
     for (let index = 0; index < 100; index++) limits.begin('a@b', '192.0.2.1').refund();
     expect(waits(1, 'a@b', '192.0.2.1')).toEqual([0]);
