@@ -8,6 +8,7 @@ import { createChangePolicy } from '../iam/change.ts';
 import { coversRole } from '../iam/coverage.ts';
 import { iamDecider, type IamCommand } from '../iam/iam.ts';
 import type { Policy } from '../iam/policy.ts';
+import { isRefusal } from '../kernel/decider.ts';
 import { Refusal } from '../kernel/errors.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Sent } from '../kernel/parse.ts';
@@ -85,7 +86,10 @@ export const createAccountService = ({
       const [userId, principalId] = [newId('usr'), newId('prn')];
       const role = roleId === undefined ? undefined : { roleId, bindingId: newId('bnd') };
       const command: IamCommand = { type: 'CreatePrincipal', principalId, issuer: localIssuer, subject: userId, ...(role !== undefined && { role }) };
-      const decide = (policy: Policy) => (roleId === undefined || coversRole(policy, caller.actor.principalId, roleId) ? iamDecider.decide(policy, command) : notCovered());
+      const decide = (policy: Policy) => {
+        const decision = iamDecider.decide(policy, command);
+        return isRefusal(decision) || roleId === undefined || coversRole(policy, caller.actor.principalId, roleId) ? decision : notCovered();
+      };
       const recorded = async (refusal: unknown): Promise<unknown> =>
         refusal instanceof GrantsNotCovered ? authorizer.denied(caller, creating, permissions[0], refusal, { roleId }, 'ACCOUNT_PRINCIPAL_GRANTS_NOT_COVERED') : refusal;
       const decision = decide((await authorizer.current(caller.arrivedAt)).state);

@@ -63,7 +63,11 @@ describe('an account', () => {
   it('needs a Role of the Installation, and leaves nothing when it has none', async () => {
     const { id: namespaceId } = (await application.client.rest<{ id: string }>('POST', '/namespaces', { name: 'roles' })).data;
     const ofNamespace = await operator.createRole([{ action: 'read', resourceKind: 'agent' }], { namespaceId });
-    for (const roleId of ['role_unknown', ofNamespace]) expect(await create({ email: 'third@example.test', password, roleId })).toMatchObject({ status: 400, code: 'INVALID_REQUEST', details: [{ path: '/roleId', code: 'INVALID_VALUE' }] });
+    const maker = await operator.person();
+    await maker.grant([{ action: 'administer', resourceKind: 'installation' }]);
+    for (const roleId of ['role_unknown', ofNamespace])
+      for (const by of [undefined, pageHeaders(maker.cookie)])
+        expect(await create({ email: 'third@example.test', password, roleId }, by)).toMatchObject({ status: 400, code: 'INVALID_REQUEST', details: [{ path: '/roleId', code: 'INVALID_VALUE' }] });
     expect(await signIn('third@example.test')).toMatchObject({ status: 401 });
     expect(await create({ email: 'third@example.test', password })).toMatchObject({ status: 201 });
   });
