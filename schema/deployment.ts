@@ -3,6 +3,7 @@ import { createContextCache } from '@pothos/core';
 import DataLoader from 'dataloader';
 import { deploymentView, type DeploymentView, type RevisionPlace } from '../src/agent-revision/service.ts';
 import type { AgentPlace } from '../src/agent/service.ts';
+import type { Point } from '../src/agent/view.ts';
 import type { DeploymentReads } from '../src/deployment/view.ts';
 import { AgentRevision } from './agent-revision.ts';
 import { Agent } from './agent.ts';
@@ -74,13 +75,22 @@ export const Deployment = builder.loadableNode('Deployment', {
   }),
 });
 
+/** Deployments as they were, all those of an Agent at one point of the history together. */
+const pastOf = (context: Context, place: AgentPlace, at: Point) => {
+  const loaders = pastLoaders(context);
+  const key = JSON.stringify([place, at]);
+  const loader = loaders.get(key) ?? new DataLoader((revisionIds: readonly string[]) => context.services.past.deployments(context.caller, place, revisionIds, at), { cache: false });
+  loaders.set(key, loader);
+  return loader;
+};
+const pastLoaders = createContextCache((_: Context) => new Map<string, DataLoader<string, DeploymentView>>());
+
 builder.objectField(AgentRevision, 'deployment', (t) =>
   t.field({
     type: Deployment,
     nullable: true,
     authScopes: ({ namespaceId, agentId, id, at }) => (at === undefined ? { reads: reading.deployment({ namespaceId, agentId, revisionId: id }) } : true),
-    resolve: ({ namespaceId, agentId, id, at }, _, { services, caller }) =>
-      at === undefined ? keyOf(namespaceId, agentId, id) : services.past.deployment(caller, { namespaceId, agentId, revisionId: id }, at),
+    resolve: ({ namespaceId, agentId, id, at }, _, context) => (at === undefined ? keyOf(namespaceId, agentId, id) : pastOf(context, { namespaceId, agentId }, at).load(id)),
   }),
 );
 

@@ -1,7 +1,10 @@
 /** The native admin UI of an Agent in the schema: whether it can be opened, and where. (agent-lifecycle 9.1) */
+import { createContextCache } from '@pothos/core';
+import DataLoader from 'dataloader';
+import type { AgentPlace } from '../src/agent/service.ts';
 import { nativeAdminStatuses, type NativeAdminView } from '../src/native-admin/view.ts';
 import { Agent } from './agent.ts';
-import { builder } from './builder.ts';
+import { builder, type Context } from './builder.ts';
 
 const NativeAdminStatus = builder.enumType('NativeAdminStatus', { values: nativeAdminStatuses });
 
@@ -15,11 +18,14 @@ const NativeAdmin = builder.objectRef<NativeAdminView>('NativeAdmin').implement(
   }),
 });
 
+/** Of all Agents of a page together. */
+const availabilities = createContextCache(({ services, caller }: Context) => new DataLoader((places: readonly AgentPlace[]) => services.nativeAdmin.availabilities(caller, places), { cache: false }));
+
 builder.objectField(Agent, 'nativeAdmin', (t) =>
   t.field({
     description: 'Whether the native admin UI of the gateway can be opened, and where; takes a session and `administer`.',
     type: NativeAdmin,
     nullable: true,
-    resolve: ({ namespaceId, id: agentId }, _, { services, caller }) => services.nativeAdmin.availability(caller, { namespaceId, agentId }),
+    resolve: ({ namespaceId, id: agentId }, _, context) => availabilities(context).load({ namespaceId, agentId }),
   }),
 );

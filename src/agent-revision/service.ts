@@ -1,7 +1,7 @@
 /** The use cases of AgentRevisions and of the deployments that share their ids. Reads only: a deploy makes them. (rest-contract 2.7 and 2.8) */
 import { agents, revisions } from '../aggregates.ts';
 import { presentAgent, type AgentPlace } from '../agent/service.ts';
-import { listBelow, nameIn, onlyList, type ListsBelow, type PageRequest, type VisibilityBelow } from '../runtime/reading.ts';
+import { judgedEach, nameIn, only, type ListsBelow, type PageRequest, type VisibilityBelow } from '../runtime/reading.ts';
 import { deploymentView, type DeploymentView } from '../deployment/deployment.ts';
 import { deployments } from '../deployment/record.ts';
 import type { DeploymentReads } from '../deployment/view.ts';
@@ -78,7 +78,7 @@ export const createRevisionService = ({
   };
 
   const listAll: RevisionService['listBelow'] = (caller, places, page) =>
-    listBelow(
+    judgedEach(
       places,
       ({ namespaceId, agentId }) => {
         const agent = ref.in('agent', namespaceId, agentId);
@@ -98,7 +98,7 @@ export const createRevisionService = ({
     );
 
   return {
-    list: async (caller, place, page) => onlyList(await listAll(caller, [place], page)),
+    list: async (caller, place, page) => only(await listAll(caller, [place], page)),
     listBelow: listAll,
 
     get: async (caller, place) => {

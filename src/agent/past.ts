@@ -13,7 +13,7 @@ import type { Metadata } from '../kernel/event.ts';
 import { invalidRequest } from '../kernel/parse.ts';
 import { workKey } from '../kernel/work.ts';
 import { timestamp, type Clock } from '../runtime/clock.ts';
-import { nameIn, type PageRequest } from '../runtime/reading.ts';
+import { judgedEach, nameIn, only, type PageRequest } from '../runtime/reading.ts';
 import type { StoredBefore } from '../runtime/streams.ts';
 import { agentNotFound, type PresentAgent } from './agent.ts';
 import type { AdmittedRevision } from './lifecycle.ts';
@@ -30,8 +30,8 @@ export interface PastAgentService {
   revisions(caller: Caller, place: AgentPlace, at: Point, page: PageRequest): Promise<readonly RevisionView[]>;
   /** One that was admitted by then; takes `agent_revision:read` on it as well. */
   revision(caller: Caller, place: AgentPlace & { readonly revisionId: string }, at: Point): Promise<RevisionView>;
-  /** What had become of one by then, as {@link revision} takes it; never running: whether a worker was at it, is no event. */
-  deployment(caller: Caller, place: AgentPlace & { readonly revisionId: string }, at: Point): Promise<DeploymentView>;
+  /** What had become of each of several by then, as {@link revision} takes them and at the cost of one; never running: whether a worker was at it, is no event. */
+  deployments(caller: Caller, place: AgentPlace, revisionIds: readonly string[], at: Point): Promise<readonly (DeploymentView | Error)[]>;
   /** The newest deployment of then; null where there was none. */
   latestDeployment(caller: Caller, place: AgentPlace, at: Point): Promise<DeploymentView | null>;
 }
@@ -78,11 +78,12 @@ export const createPastAgentService = ({ core, history, clock }: { readonly core
     await authorizer.require(caller, { action: `openclaw.${area}.read`, resource }, [['read', resource]]);
   };
 
-  const deploymentOf = async ({ agentId }: AgentPlace, revisionId: string, at: Point): Promise<DeploymentView> => {
+  const deploymentsOf = async ({ agentId }: AgentPlace, revisionIds: readonly string[], at: Point): Promise<readonly (DeploymentView | Error)[]> => {
     const { state: records } = await streams.loadBefore(deployments, agentId, isBefore(at));
-    const record = records.get(workKey.deployment(revisionId));
-    if (record === undefined) throw revisionNotFound();
-    return deploymentView(record, null);
+    return revisionIds.map((revisionId) => {
+      const record = records.get(workKey.deployment(revisionId));
+      return record === undefined ? revisionNotFound() : deploymentView(record, null);
+    });
   };
 
   return {
@@ -108,17 +109,21 @@ export const createPastAgentService = ({ core, history, clock }: { readonly core
       return view;
     },
 
-    deployment: async (caller, place, at) => {
-      await requireRevision(caller, 'agent_deployments', place.namespaceId, place.revisionId);
-      await past(caller, place, at);
-      return deploymentOf(place, place.revisionId, at);
-    },
+    deployments: (caller, place, revisionIds, at) =>
+      judgedEach(
+        revisionIds,
+        (revisionId) => requireRevision(caller, 'agent_deployments', place.namespaceId, revisionId),
+        async (admitted) => {
+          await past(caller, place, at);
+          return deploymentsOf(place, admitted, at);
+        },
+      ),
 
     latestDeployment: async (caller, place, at) => {
       const latest = (await past(caller, place, at)).revisions.at(-1);
       if (latest === undefined) return null;
       await requireRevision(caller, 'agent_deployments', place.namespaceId, latest.revisionId);
-      return deploymentOf(place, latest.revisionId, at);
+      return only(await deploymentsOf(place, [latest.revisionId], at));
     },
   };
 };

@@ -15,7 +15,7 @@ import { unregistered, type NamespaceCommand } from '../namespace/namespace.ts';
 import { createSettlement } from '../namespace/settlement.ts';
 import { contextOf, withoutAudit, type Core } from '../core.ts';
 import { createOnce } from '../create-once.ts';
-import { listBelow, onlyList, type ListsBelow, type PageRequest } from '../runtime/reading.ts';
+import { judgedEach, only, type ListsBelow, type PageRequest } from '../runtime/reading.ts';
 import { WrongExpectedRevision, type Loaded } from '../runtime/streams.ts';
 import type { AgentEvent } from './messages.ts';
 import { agentNotFound, type PresentAgent } from './agent.ts';
@@ -214,7 +214,7 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
   };
 
   const listAll: AgentService['listBelow'] = (caller, namespaceIds, page) =>
-    listBelow(
+    judgedEach(
       namespaceIds,
       (namespaceId) => authorizer.require(caller, agentOperation('list', ref.namespace(namespaceId)), [['read', ref.namespace(namespaceId)]]),
       async (admitted) => {
@@ -228,7 +228,7 @@ export const createAgentService = ({ core, reads }: { readonly core: Core; reado
     create,
 
     list: async (caller, namespaceId, page) => {
-      const rows = onlyList(await listAll(caller, [namespaceId], page));
+      const rows = only(await listAll(caller, [namespaceId], page));
       if (rows.length === 0) {
         const { state } = await streams.load(namespaces, namespaceId);
         if (state.status === 'absent' || state.status === 'removed') throw new Refusal('NOT_FOUND', 'The Namespace was not found');

@@ -5,7 +5,7 @@ import type { Caller } from '../iam/caller.ts';
 import { visibleBelow } from '../iam/visibility.ts';
 import type { ResourceRef } from '../kernel/event.ts';
 import type { Sent } from '../kernel/parse.ts';
-import { listBelow, type ListsBelow, type PageRequest } from '../runtime/reading.ts';
+import { judgedEach, type ListsBelow, type PageRequest } from '../runtime/reading.ts';
 import type { Core } from '../core.ts';
 import type { AuditFilter, HistoryEventView, HistoryFilter, HistoryReads } from './view.ts';
 
@@ -65,7 +65,7 @@ export const createHistoryService = ({ core, reads, installationId }: { readonly
     listAudit: async (caller, sought, page) => (await reads.listAudit(await admitted(caller, sought), page)).rows,
 
     ofNamespaces: (caller, namespaceIds, page) =>
-      listBelow(
+      judgedEach(
         namespaceIds,
         (namespaceId) => core.authorizer.require(caller, { action: 'openclaw.audit.read', resource: auditing(namespaceId) }, [['read', auditing(namespaceId)]]),
         async (allowed) => {
@@ -79,7 +79,7 @@ export const createHistoryService = ({ core, reads, installationId }: { readonly
       const namespaceIds = [...new Set(places.map(({ namespaceId }) => namespaceId))];
       const permitted = await Promise.all(namespaceIds.map((namespaceId) => core.authorizer.permits(caller, 'read', auditing(namespaceId))));
       const audited = new Set(namespaceIds.filter((_, index) => permitted[index]));
-      return listBelow(
+      return judgedEach(
         places,
         async ({ namespaceId, agentId }) => {
           const resource = ref.in('agent', namespaceId, agentId);

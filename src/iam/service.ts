@@ -5,7 +5,7 @@ import { Refusal } from '../kernel/errors.ts';
 import type { ResourceKind, ResourceRef } from '../kernel/event.ts';
 import { newId } from '../kernel/ids.ts';
 import type { Sent } from '../kernel/parse.ts';
-import { listBelow, onlyList, type ListsBelow, type PageRequest } from '../runtime/reading.ts';
+import { judgedEach, only, type ListsBelow, type PageRequest } from '../runtime/reading.ts';
 import { ref, type Grant, type Operation, type Permission } from './authorizer.ts';
 import type { Caller } from './caller.ts';
 import { createChangePolicy, type PolicyChange } from './change.ts';
@@ -87,7 +87,7 @@ export const createPolicyService = ({ core, installationId }: { readonly core: C
   /** The views of each Namespace, for who may read its policy. */
   const viewsBelow = <Member, View extends { readonly id: string; readonly namespaceId: string }>(verb: string, members: (policy: Policy) => Iterable<Member>, viewOf: (member: Member) => View | undefined) =>
     (caller: Caller, namespaceIds: readonly string[], page?: PageRequest): Promise<ListsBelow<View>> =>
-      listBelow(
+      judgedEach(
         namespaceIds,
         (namespaceId) => authorizer.require(caller, operation(verb, namespaceId), needed(namespaceId)),
         async (admitted) => {
@@ -102,7 +102,7 @@ export const createPolicyService = ({ core, installationId }: { readonly core: C
 
   /** The list of one Namespace. @throws Refusal NOT_FOUND once the caller may read it */
   const listIn = async <View>(namespaceId: string, lists: ListsBelow<View>): Promise<readonly View[]> => {
-    const views = onlyList(lists);
+    const views = only(lists);
     await assertNamespace(namespaceId);
     return views;
   };

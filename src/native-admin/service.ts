@@ -2,9 +2,10 @@
  * Who may open the native admin UI of an Agent, and where it is: asked by clients, and again by the proxy for each
  * request to an Agent host. (agent-lifecycle section 9)
  */
-import { revisions } from '../aggregates.ts';
-import type { PresentAgent } from '../agent/agent.ts';
-import { agentOperation, presentAgent, type AgentPlace } from '../agent/service.ts';
+import { agents, revisions } from '../aggregates.ts';
+import type { AgentRevisionState } from '../agent-revision/agent-revision.ts';
+import { agentNotFound, type PresentAgent } from '../agent/agent.ts';
+import { agentOperation, type AgentPlace } from '../agent/service.ts';
 import type { AgentReads } from '../agent/view.ts';
 import type { ComputeDriver, GatewayEndpoint } from '../compute/driver.ts';
 import type { AuditEvent } from '../audit/messages.ts';
@@ -14,6 +15,7 @@ import type { Caller } from '../iam/caller.ts';
 import { isUnreadable } from '../kernel/codec.ts';
 import { Refusal, unavailable } from '../kernel/errors.ts';
 import { agentHost, hashOf, type NativeAdminSettings } from './domains.ts';
+import { judgedEach, only } from '../runtime/reading.ts';
 import { allowsNativeAdmin, isCleanEndpoint } from './support.ts';
 import type { NativeAdminView } from './view.ts';
 
@@ -26,6 +28,8 @@ export interface NativeAdminService {
    * @throws Refusal FORBIDDEN, NOT_FOUND, DEPENDENCY_UNAVAILABLE
    */
   availability(caller: Caller, place: AgentPlace): Promise<NativeAdminView>;
+  /** {@link availability} of each of several Agents, at the cost of one. */
+  availabilities(caller: Caller, places: readonly AgentPlace[]): Promise<readonly (NativeAdminView | Error)[]>;
   /**
    * Lets a request to an Agent host in, under the same conditions; `verb` is what the audit calls it when it is denied.
    * @throws Refusal NOT_FOUND for a host that is not exactly one Agent's, FORBIDDEN, RESOURCE_CONFLICT, DEPENDENCY_UNAVAILABLE
@@ -99,9 +103,8 @@ export const createNativeAdminService = ({
   };
 
   /** The gateway that serves the selected revision; undefined where the driver, the native document or the endpoint is not fit for it. */
-  const gatewayOf = async (agent: PresentAgent, origin: string): Promise<GatewayEndpoint | undefined> => {
+  const gatewayOf = (agent: PresentAgent, snapshot: AgentRevisionState, origin: string): GatewayEndpoint | undefined => {
     const driver = gateways();
-    const snapshot = (await streams.load(revisions, agent.activeRevisionId!)).state;
     if (driver === undefined || snapshot === null || snapshot.compute.id !== driver.id || snapshot.compute.implementation !== driver.implementation) return undefined;
     if (isUnreadable(snapshot.settings) || !allowsNativeAdmin(snapshot.settings.configuration, origin)) return undefined;
     try {
@@ -112,17 +115,41 @@ export const createNativeAdminService = ({
     }
   };
 
-  const find = async (agent: PresentAgent): Promise<Found> => {
+  const found = (agent: PresentAgent, snapshot: AgentRevisionState): Found => {
     const { desired, activeRevisionId } = agent;
     if (settings === undefined) return { view: { status: 'disabled' } };
     if (activeRevisionId === null) return { view: { status: desired === 'stopped' ? 'stopped' : 'unavailable' } };
     const target = { activeRevisionId, ...agentHost(settings, hashOf(installationId, agent)) };
     if (desired === 'stopped') return { view: { status: 'stopped', ...target } };
     if (isReplaced(agent)) return { view: { status: 'unavailable', ...target } };
-    const gateway = await gatewayOf(agent, target.origin);
+    const gateway = gatewayOf(agent, snapshot, target.origin);
     if (gateway === undefined) return { view: { status: 'unsupported', ...target } };
     return { view: { status: 'available', ...target, url: `${target.origin}/` }, gateway };
   };
+
+  /** What each of these Agents has; both kinds of streams are read at once for all. */
+  const findEach = async (places: readonly AgentPlace[]): Promise<readonly (Found | Error)[]> => {
+    const loaded = (await streams.loadMany(agents, places.map(({ agentId }) => agentId))).map(({ state }) => state);
+    const selected = settings === undefined ? [] : loaded.flatMap((agent) => (agent.phase === 'present' && agent.activeRevisionId !== null ? [agent.activeRevisionId] : []));
+    const snapshots = selected.length === 0 ? [] : await streams.loadMany(revisions, selected);
+    const bySelected = new Map(selected.map((revisionId, index) => [revisionId, snapshots[index]!.state]));
+    return places.map(({ namespaceId }, index) => {
+      const agent = loaded[index]!;
+      if (agent.phase !== 'present' || agent.namespaceId !== namespaceId) return agentNotFound();
+      try {
+        return found(agent, bySelected.get(agent.activeRevisionId ?? '') ?? null);
+      } catch (error) {
+        return error as Error;
+      }
+    });
+  };
+
+  const availabilities: NativeAdminService['availabilities'] = (caller, places) =>
+    judgedEach(
+      places,
+      (place) => authorize(caller, place, 'read'),
+      async (admitted) => (await findEach(admitted)).map((one) => (one instanceof Error ? one : one.view)),
+    );
 
   /** One record of a connection; both carry its id. */
   const record = (caller: Caller, admitted: Admitted, event: 'connect' | 'close', data: Extract<AuditEvent, { type: 'NativeAdminConnected' | 'NativeAdminClosed' }>): Promise<void> => {
@@ -137,7 +164,7 @@ export const createNativeAdminService = ({
     admit: async (caller, hash, verb) => {
       const place = await placeOf(hash);
       const grant = await authorize(caller, place, verb);
-      const { view, gateway } = await find((await presentAgent(core, place)).state);
+      const { view, gateway } = only(await findEach([place]));
       if (gateway !== undefined) return { ...place, revisionId: view.activeRevisionId!, gateway, grant };
       if (view.status === 'unavailable') throw unavailable('agent');
       throw new Refusal('RESOURCE_CONFLICT', `The native admin UI of this Agent is ${view.status}`);
@@ -148,9 +175,7 @@ export const createNativeAdminService = ({
     closed: (caller, admitted, connectionId, closeReason) =>
       record(caller, admitted, 'close', { type: 'NativeAdminClosed', data: { ...connectionOf(admitted, connectionId), closeReason } }),
 
-    availability: async (caller, place) => {
-      await authorize(caller, place, 'read');
-      return (await find((await presentAgent(core, place)).state)).view;
-    },
+    availability: async (caller, place) => only(await availabilities(caller, [place])),
+    availabilities,
   };
 };

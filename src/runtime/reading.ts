@@ -39,20 +39,20 @@ export interface PageRequest {
 /** The rows below each of several parents, in their order; where a parent's list is refused, why. */
 export type ListsBelow<Row> = readonly (readonly Row[] | Error)[];
 
-/** Judges every parent, and lists below those that pass, all at once. */
-export const listBelow = async <Parent, Row>(
-  parents: readonly Parent[],
-  judge: (parent: Parent) => Promise<unknown>,
-  list: (parents: readonly Parent[]) => Promise<ListsBelow<Row>>,
-): Promise<ListsBelow<Row>> => {
-  const refusals = await Promise.all(parents.map((parent) => judge(parent).then(() => undefined, (error: unknown) => error as Error)));
-  const admitted = parents.filter((_, index) => refusals[index] === undefined);
-  const lists = admitted.length === 0 ? [] : [...(await list(admitted))];
-  return refusals.map((refusal) => refusal ?? lists.shift()!);
+/** Judges every place, and answers for those that pass, all at once. */
+export const judgedEach = async <Place, Value>(
+  places: readonly Place[],
+  judge: (place: Place) => Promise<unknown>,
+  answer: (admitted: readonly Place[]) => Promise<readonly (Value | Error)[]>,
+): Promise<readonly (Value | Error)[]> => {
+  const refusals = await Promise.all(places.map((place) => judge(place).then(() => undefined, (error: unknown) => error as Error)));
+  const admitted = places.filter((_, index) => refusals[index] === undefined);
+  const answers = admitted.length === 0 ? [] : [...(await answer(admitted))];
+  return refusals.map((refusal) => refusal ?? answers.shift()!);
 };
 
-/** The list below the one parent that was asked for. @throws what it was refused with */
-export const onlyList = <Row>([list]: ListsBelow<Row>): readonly Row[] => {
-  if (list instanceof Error) throw list;
-  return list!;
+/** The answer for the one place that was asked for. @throws what it was refused with */
+export const only = <Value>([answer]: readonly (Value | Error)[]): Value => {
+  if (answer instanceof Error) throw answer;
+  return answer!;
 };

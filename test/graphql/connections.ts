@@ -1,5 +1,5 @@
 /** Every connection of the schema, found by walking it, and how a page of its parents is asked for. */
-import { getNamedType, isObjectType } from 'graphql';
+import { getNamedType, isObjectType, type GraphQLObjectType } from 'graphql';
 import { schema } from '../../schema/index.ts';
 
 export interface ConnectionField {
@@ -17,6 +17,12 @@ export const connections: readonly ConnectionField[] = Object.values(schema.getT
       .map(({ name }) => ({ parent: type.name, field: name })),
   )
   .sort((one, other) => `${one.parent}.${one.field}`.localeCompare(`${other.parent}.${other.field}`));
+
+/** Every single object that hangs on a type. */
+export const singlesOf = (parent: string): readonly string[] =>
+  Object.values((schema.getType(parent) as GraphQLObjectType).getFields())
+    .filter(({ name, type }) => isObjectType(getNamedType(type)) && !connections.some((connection) => connection.parent === parent && connection.field === name))
+    .map(({ name }) => name);
 
 const pages: Readonly<Record<string, (inner: string) => string>> = {
   Query: (inner) => inner,

@@ -7,7 +7,7 @@ import type { CommandContext } from '../../src/runtime/streams.ts';
 import { until } from '../support/until.ts';
 import { createAgent, createConfiguration, createNamespace, deployAgent } from './fixture.ts';
 import { AgentThenDocument, HistoryDocument, StopAgentDocument, UpdateAgentDocument, type AgentThenQuery, type HistoryPoint } from './operations.generated.ts';
-import { createWorld, type World } from './world.ts';
+import { createWorld, type Answer, type World } from './world.ts';
 
 const system: CommandContext = { actor: { principalId: 'system', kind: 'system' }, requestId: null, correlationId: 'test', causationId: null, policyRevision: null };
 
@@ -111,6 +111,26 @@ describe('an Agent at a position', () => {
     const early = history.find(({ type }) => type === 'AgentRevisionAdmitted')!.position;
     expect((await ask({ position: early }, undefined, { after: two!.revisionId })).errors![0]!.extensions).toMatchObject({ code: 'INVALID_REQUEST', details: [{ path: '/after', code: 'INVALID_VALUE' }] });
   });
+});
+
+it('an Agent of the past costs the same whatever its revisions, each with its deployment', async () => {
+  const costOf = async (first: number) => {
+    const edge = await world.openEdge();
+    edge.takeStatements();
+    edge.takeStoreReads();
+    const query = 'query ($id: ID!, $at: HistoryPoint, $first: Int) { agent(id: $id, at: $at) { revisions(first: $first) { nodes { deployment { status } } } } }';
+    const response = await fetch(edge.endpoint, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-api-key': reader.key },
+      body: JSON.stringify({ query, variables: { id: agent.id, at: { position: history.at(-1)!.position }, first } }),
+    });
+    const { data } = (await response.json()) as Answer<{ readonly agent: AgentThenQuery['agent'] }>;
+    const cost = { statements: edge.takeStatements(), storeReads: edge.takeStoreReads() };
+    await edge.close();
+    expect(data.agent!.revisions!.nodes.map(({ deployment }) => deployment!.status)).toEqual(['failed', 'queued'].slice(0, first));
+    return cost;
+  };
+  await until('the same cost for 1 and for 2', async () => [await costOf(1), await costOf(2)] as const, ([one, two]) => JSON.stringify(one) === JSON.stringify(two), 10_000);
 });
 
 it('an Agent at a time is what everything up to that time makes of it', async () => {

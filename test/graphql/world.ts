@@ -53,6 +53,8 @@ export interface GrantSpec {
   readonly resourceId?: string;
 }
 
+const nativeAdmin = { domain: 'agents.example.com', consoleOrigin: 'https://console.example.com', cookieDomain: 'example.com' };
+
 /** Counts the statements that go through a pool, until asked. */
 const counted = (pool: pg.Pool) => {
   let count = 0;
@@ -97,7 +99,7 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
     const metrics = createMetrics();
     const keys = createKeys(createKeyRows(pool));
     const signIn = signInParts(pool);
-    const services = createServices({ core, reads, compute: driver, diagnosing: () => driver, nativeAdmin: { settings: undefined, gateways: () => driver }, keys, waysIn: createWaysIn(pool), clock, signIn, installationId });
+    const services = createServices({ core, reads, compute: driver, diagnosing: () => driver, nativeAdmin: { settings: nativeAdmin, gateways: () => driver }, keys, waysIn: createWaysIn(pool), clock, signIn, installationId });
     const handler = createGraphqlHandler({
       services,
       core,

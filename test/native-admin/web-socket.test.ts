@@ -289,7 +289,7 @@ it('one that cannot be recorded is not opened', async () => {
   const admitted = { namespaceId: 'ns', agentId: 'agt', revisionId: 'rev', gateway: gateway.endpoint } as Admitted;
   const proxy = createNativeAdminProxy({
     settings,
-    service: { admit: async () => admitted, connected: async () => Promise.reject(unavailable('audit')), closed: async () => {}, availability: async () => ({ status: 'available' }) },
+    service: { admit: async () => admitted, connected: async () => Promise.reject(unavailable('audit')), closed: async () => {} },
     authenticate: async (_, requestId) => ({ actor: { principalId: 'prn_1', kind: 'principal' }, keyNamespaceId: undefined, sessionKey: 's', arrivedAt: 0, requestId }),
     transport: createTransport({ mode: 'production', trustedOrigins: [], trustedProxies: [] }),
     metrics: { answered: () => {} },

@@ -84,7 +84,7 @@ export const createNativeAdminProxy = ({
   timers = realTimers,
 }: {
   readonly settings: NativeAdminSettings;
-  readonly service: NativeAdminService;
+  readonly service: Pick<NativeAdminService, 'admit' | 'connected' | 'closed'>;
   readonly authenticate: Authenticate;
   readonly transport: Transport;
   readonly metrics: Pick<Metrics, 'answered'>;
