@@ -99,10 +99,7 @@ const latestOf = createContextCache(({ reads, services, caller }: Context) => {
   const load = async (places: readonly AgentPlace[]): Promise<(DeploymentView | null)[]> => {
     const { rows, fresh } = await reads.deployments.latestOfAgents(places.map(({ agentId }) => agentId));
     const [alone] = places;
-    if (places.length === 1 && !fresh) {
-      const latest = (await services.revisions.list(caller, alone!)).at(-1);
-      return [latest === undefined ? null : await services.revisions.deployment(caller, { ...alone!, revisionId: latest.id })];
-    }
+    if (places.length === 1 && !fresh) return [await services.revisions.latestDeployment(caller, alone!)];
     const byAgent = new Map(rows.map((row) => [row.record.agentId, view(row)]));
     return places.map(({ agentId }) => byAgent.get(agentId) ?? null);
   };

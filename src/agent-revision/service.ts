@@ -28,6 +28,8 @@ export interface RevisionService {
   get(caller: Caller, place: RevisionPlace): Promise<RevisionView>;
   /** Persisted state only; needs `agent_revision:read` on exactly this revision. */
   deployment(caller: Caller, place: RevisionPlace): Promise<DeploymentView>;
+  /** {@link deployment} of the newest revision of an Agent that the caller was shown; null where there is none. */
+  latestDeployment(caller: Caller, place: AgentPlace): Promise<DeploymentView | null>;
 }
 
 const notFound = (): Refusal => new Refusal('NOT_FOUND', 'The Agent revision was not found');
@@ -97,6 +99,23 @@ export const createRevisionService = ({
       },
     );
 
+  const deployment: RevisionService['deployment'] = async (caller, place) => {
+    const reading = operation('agent_deployments', 'read', place);
+    await authorizer.require(caller, reading, [['read', reading.resource]]);
+    const { rows, fresh } = await deploymentReads.byIds([place.revisionId]);
+    const row = rows[0];
+    if (fresh && row !== undefined) return deploymentView(inPlace(row.record, place), row.work);
+    const key = workKey.deployment(place.revisionId);
+    const [{ state: agent }, { state: records }, standings] = await Promise.all([
+      streams.load(agents, place.agentId),
+      streams.load(deployments, place.agentId),
+      deploymentReads.standings([key]),
+    ]);
+    const record = records.get(key);
+    if (agent.phase !== 'present' || record === undefined) throw notFound();
+    return deploymentView(inPlace(record, place), standings.get(key) ?? null);
+  };
+
   return {
     list: async (caller, place, page) => only(await listAll(caller, [place], page)),
     listBelow: listAll,
@@ -108,21 +127,11 @@ export const createRevisionService = ({
       return fresh && rows[0] !== undefined ? inPlace(rows[0], place) : fold(place);
     },
 
-    deployment: async (caller, place) => {
-      const reading = operation('agent_deployments', 'read', place);
-      await authorizer.require(caller, reading, [['read', reading.resource]]);
-      const { rows, fresh } = await deploymentReads.byIds([place.revisionId]);
-      const row = rows[0];
-      if (fresh && row !== undefined) return deploymentView(inPlace(row.record, place), row.work);
-      const key = workKey.deployment(place.revisionId);
-      const [{ state: agent }, { state: records }, standings] = await Promise.all([
-        streams.load(agents, place.agentId),
-        streams.load(deployments, place.agentId),
-        deploymentReads.standings([key]),
-      ]);
-      const record = records.get(key);
-      if (agent.phase !== 'present' || record === undefined) throw notFound();
-      return deploymentView(inPlace(record, place), standings.get(key) ?? null);
+    deployment,
+
+    latestDeployment: async (caller, place) => {
+      const latest = (await presentAgent(core, place)).state.revisions.at(-1);
+      return latest === undefined ? null : deployment(caller, { ...place, revisionId: latest.revisionId });
     },
   };
 };

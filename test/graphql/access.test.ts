@@ -1,5 +1,6 @@
 /** Permissions on the GraphQL edge: each field that crosses to another resource is judged, and lists hide what they may not show. (iam-auth-audit 8.4) */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { deploymentProjection } from '../../projections/deployment.ts';
 import { createAgent, createConfiguration, createNamespace, deployAgent, refused } from './fixture.ts';
 import {
   AgentDetailsDocument,
@@ -107,4 +108,22 @@ it('a creator without read gets the Agent it made, but nothing beyond it', async
   const { data, errors } = await world.send(CreateAgentDocument, { input: { namespaceId, configurationId, name: 'made blindly' } }, key);
   expect(errors).toBeUndefined();
   expect(data.createAgent).toMatchObject({ __typename: 'CreateAgentPayload', agent: { name: 'made blindly' } });
+});
+
+it('the newest deployment is the newest for who may not read it, too, whether the read models keep up or not', async () => {
+  const agent = await createAgent(world, namespaceId, configurationId, 'of two deployments');
+  const [first] = [await deployAgent(world, agent.id), await deployAgent(world, agent.id)];
+  const { key } = await world.addPrincipal([
+    { action: 'read', resourceKind: 'agent', namespaceId },
+    { action: 'read', resourceKind: 'agent_revision', namespaceId, resourceId: first.revisionId },
+  ]);
+  const latest = async () => {
+    const { data, errors = [] } = await world.send(AgentDetailsDocument, { id: agent.id }, key);
+    const codes = errors.filter(({ path }) => path?.at(-1) === 'latestDeployment').map(({ extensions: { code } }) => code);
+    return { deployment: data.agent!.latestDeployment, codes, denials: (await world.denialsOf(errors[0]!.extensions.requestId)).filter((action) => action === 'openclaw.agent_deployments.read') };
+  };
+  const refusal = { deployment: null, codes: ['FORBIDDEN'], denials: ['openclaw.agent_deployments.read'] };
+  expect(await latest()).toEqual(refusal);
+  await world.holdBack(deploymentProjection);
+  expect(await latest()).toEqual(refusal);
 });

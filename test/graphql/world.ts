@@ -258,6 +258,9 @@ export const createWorld = async ({ mode = 'development' }: { readonly mode?: 'd
     openEdge,
     store,
     retryParked: () => consumers.retryParked(),
+    /** From now on the rows of this read model are not the last word. */
+    holdBack: ({ name, version }: { readonly name: string; readonly version: number }) =>
+      background.query(`insert into parked_stream (name, version, stream, revision, reason) values ($1, $2, 'held-back', 0, 'by a test')`, [name, version]),
     log,
     streams,
     services: edge.services,
