@@ -322,6 +322,12 @@ describe('what the gateway answers', () => {
     expect(await page).toMatchObject({ status: 503, code: 'DEPENDENCY_UNAVAILABLE' });
   });
 
+  it('another protocol that nobody asked for is no answer', async () => {
+    gateway.answer = (_, response) => void response.writeHead(101, { connection: 'upgrade', upgrade: 'other' }).end();
+    expect(await get('/')).toMatchObject({ status: 503, code: 'DEPENDENCY_UNAVAILABLE' });
+    expect(timers.running()).toBe(0);
+  });
+
   it('an answer that breaks off is cut', async () => {
     gateway.answer = (_, response) => {
       response.writeHead(200, { 'content-length': '100' }).write('begun');

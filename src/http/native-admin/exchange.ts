@@ -1,5 +1,4 @@
 /** One HTTP request to an Agent host, forwarded to the gateway and never a second time. (agent-lifecycle 9.2) */
-import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { request as requestOf } from 'node:https';
 import { pipeline } from 'node:stream/promises';
@@ -21,10 +20,12 @@ const ask = async (request: IncomingMessage, url: URL, { token, certificate }: A
   const prevent = timers.after(answerWithinMs, () => upstream.destroy(new Error(`The gateway did not answer within ${answerWithinMs} ms`)));
   try {
     request.pipe(upstream);
-    const [answer] = (await once(upstream, 'response')) as [IncomingMessage];
-    // An answer that is cut tells by itself; one that came before the whole body was sent is still an answer.
-    upstream.on('error', () => {});
-    return answer;
+    return await new Promise<IncomingMessage>((resolve, reject) => {
+      upstream.once('response', resolve);
+      // Afterwards these tell nothing: an answer that is cut tells by itself, and one that came before the whole body was sent is still an answer.
+      upstream.on('error', reject);
+      upstream.once('close', () => reject(new Error('The gateway closed the connection without an answer')));
+    });
   } catch (error) {
     throw unavailable('gateway', error);
   } finally {
