@@ -78,15 +78,14 @@ export const loadMembers = async (client: ClientBase, consumers: readonly Consum
   });
 };
 
-/** Gives the readers of a member what filling did without, however long that takes; `onStep` hears of each step. */
-export const completeMember = async (client: ClientBase, member: Member, onStep: () => void = () => {}): Promise<void> => {
+/** Gives the readers of a member what filling did without, however long that takes. */
+export const completeMember = async (client: ClientBase, member: Member): Promise<void> => {
   if (member.complete) return;
   for (const statement of member.consumer.completion ?? []) {
     await client.query('begin');
     await client.query('set local statement_timeout = 0');
     await client.query(statement);
     await client.query('commit');
-    onStep();
   }
   member.complete = true;
 };

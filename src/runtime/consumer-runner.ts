@@ -113,9 +113,26 @@ export const runConsumers = ({
     });
   };
 
-  /** What comes before a member says that it stands at the end. */
+  /**
+   * Waits for what may last, as a loop that turns; once asked to stop no longer.
+   * @throws the reason of the signal
+   */
+  const whileTurning = async (work: Promise<void>, say: () => Promise<unknown> = async () => {}): Promise<void> => {
+    const done = work.then(() => true);
+    done.catch(() => {}); // awaited below, unless the loop ends before
+    while (!(await Promise.race([done, delay(beatMs, false)]))) {
+      signal.throwIfAborted();
+      await say();
+      turnedAt = performance.now();
+    }
+  };
+
+  /** What comes before a member says that it stands at the end. A new start would only begin it again. */
   const complete = async (client: Client, members: readonly Member[]): Promise<void> => {
-    for (const member of members) await completeMember(client, member, () => (turnedAt = performance.now()));
+    const completeAll = async (): Promise<void> => {
+      for (const member of members) await completeMember(client, member);
+    };
+    if (members.some((member) => !member.complete)) await whileTurning(completeAll());
   };
 
   const applyPage = async (client: Client, members: readonly Member[], { events, end, deliveries }: LoadedPage): Promise<void> => {
@@ -205,16 +222,6 @@ export const runConsumers = ({
     }
   };
 
-  /** Takes over while the session says that the leader lives; once asked to stop it is not waited for. */
-  const takeOver = async (client: Client): Promise<void> => {
-    const taken = onTakeOver().then(() => true);
-    taken.catch(() => {}); // awaited below, unless the session ends before
-    while (!signal.aborted && !(await Promise.race([taken, delay(beatMs, false)]))) {
-      await client.query('select');
-      turnedAt = performance.now();
-    }
-  };
-
   const session = async (): Promise<void> => {
     const client = await openClient({ url, applicationName: 'exuvia consumers' });
     client.on('error', () => {}); // the query under way, or the next one, fails with it
@@ -224,8 +231,7 @@ export const runConsumers = ({
       while (!signal.aborted) {
         if (led.length === 0) {
           led = await acquire(client, consumers);
-          if (led.length > 0) await takeOver(client);
-          if (signal.aborted) break;
+          if (led.length > 0) await whileTurning(onTakeOver(), () => client.query('select'));
         }
         if (led.length > 0) led = await lead(client, led);
         else {
@@ -245,6 +251,7 @@ export const runConsumers = ({
       try {
         await session();
       } catch (error) {
+        if (error === signal.reason) return;
         if (error instanceof HistoryMismatch) historyMismatch = error.message;
         onFault(error);
         if (error instanceof HistoryMismatch) return;

@@ -210,6 +210,38 @@ describe('leadership', () => {
     expect((await database.pool.query('select from consumer_checkpoint')).rowCount).toBe(0);
   });
 
+  /** A consumer whose completion lasts until it is let. */
+  const startCompleting = async () => {
+    const holder = await database.pool.connect();
+    await holder.query('select pg_advisory_lock(1)');
+    const consumers = startConsumers(database, store, { consumers: [{ ...counting(), completion: ['select pg_advisory_xact_lock(1)'] }], codec });
+    await until('a completion under way', async () => (await holder.query(`select from pg_locks where locktype = 'advisory' and objid = 1 and not granted`)).rowCount === 1);
+    const release = async () => {
+      await holder.query('select pg_advisory_unlock(1)');
+      holder.release();
+    };
+    return { consumers, release };
+  };
+
+  it('keeps turning while the server is at work on what filling did without', async () => {
+    const position = await note(writeHistory(store), 'note-1', 1);
+    const { consumers, release } = await startCompleting();
+    const { turnedAt } = consumers.state;
+    await until('a loop that turns', () => consumers.state.turnedAt > turnedAt);
+    expect((await readConsumerHealth(database.pool, [counting()])).hasCaughtUp).toBe(false);
+    await release();
+    await untilPassed(database, position, ['counting']);
+    await consumers.stop();
+  });
+
+  it('is given up at once while the server is at work on what filling did without', async () => {
+    await note(writeHistory(store), 'note-1', 1);
+    const { consumers, release } = await startCompleting();
+    await consumers.stop();
+    expect(consumers.faults).toEqual([]);
+    await release();
+  });
+
   it('scenario 17: two versions are led side by side, and the one left behind is taken over', async () => {
     const history = writeHistory(store);
     const old = startConsumers(database, store, { consumers: [counting(1)], codec });
