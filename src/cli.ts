@@ -45,7 +45,7 @@ program
   .command('admin')
   .description('accounts of people, on the host of a server that may run')
   .command('reset-password')
-  .description('write a new random password to admin.json in the data folder, and end the sessions of the account')
+  .description('write a new random password to a file in the data folder (admin.json for the first administrator), and end the sessions of the account')
   .option('--email <email>', 'the account; without it the first administrator')
   .action((options: ResetPasswordOptions) => orOneSentence(async () => (await import('./cli/admin.ts')).resetPassword(options)));
 

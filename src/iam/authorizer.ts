@@ -93,7 +93,7 @@ export const hasEnded = (policy: Policy, { actor: { principalId, serviceKeyId },
 const callerProblem = (policy: Policy, caller: Caller, namespaceId: string | undefined): string | undefined => {
   const { actor, keyNamespaceId } = caller;
   if (isOutOfScope(policy, caller)) return 'The principal has another scope than the key';
-  if (keyNamespaceId !== undefined && keyNamespaceId !== namespaceId) return 'The key belongs to another Namespace';
+  if (keyNamespaceId !== undefined && keyNamespaceId !== namespaceId) return 'The key counts in its own Namespace alone';
   if (policy.identities.get(actor.principalId)?.agentId !== undefined) return 'The identity is the one of an Agent';
   return identityProblem(policy, actor.principalId, namespaceId);
 };

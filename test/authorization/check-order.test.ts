@@ -188,7 +188,7 @@ const expectAnswer = ({ answer, one, world, events }: Awaited<ReturnType<typeof 
   const denied = check === 'authorization' ? undefined : identity === 'nobody' ? 'unresolved' : world.foreign.id;
   const { principalId: _, ...authorization } = judged(world.names, '', refused);
   const { resource } = judged(world.names, '', one.about ?? refused);
-  const reason = check === 'authorization' ? 'No explicit grant in scope' : identity === 'nobody' ? 'The identity is unknown' : 'The key belongs to another Namespace';
+  const reason = check === 'authorization' ? 'No explicit grant in scope' : identity === 'nobody' ? 'The identity is unknown' : 'The key counts in its own Namespace alone';
   expect(events).toMatchObject([
     {
       type: 'AuthorizationDenied',
@@ -251,7 +251,7 @@ it.each([
   const look = (credentials: Credentials) => sendGraphql(founded.origin, { document, variables: { filter: { namespaceId: fixture.names['N1'], ...unsafe } }, at: [field] }, credentials);
   const [foreign, stranger] = [await look(founded.foreign.key), await look(founded.stranger.key)];
   expect(foreign).toMatchObject({ status: 403, code: 'FORBIDDEN' });
-  expect(await fixture.audit(foreign)).toMatchObject([{ action: 'openclaw.audit.read', details: { decisionReason: 'The key belongs to another Namespace' } }]);
+  expect(await fixture.audit(foreign)).toMatchObject([{ action: 'openclaw.audit.read', details: { decisionReason: 'The key counts in its own Namespace alone' } }]);
   expect(stranger).toMatchObject(invalid({ path, code: 'INVALID_VALUE' }));
   expect(await fixture.audit(stranger)).toEqual([]);
 });
