@@ -5,24 +5,36 @@ import type { SessionRows } from './sessions.ts';
 
 const pageLimit = 1_000;
 
-/** A session that had ended and was alive again must end: its key, or where an earlier build recorded none, its person. */
-const endedBy = (stored: StoredEvent): { readonly sessionKey?: string | undefined; readonly principalId: string } => {
-  const { event } = auditEvents.decode(stored);
-  return event.data as { readonly sessionKey?: string; readonly principalId: string };
+interface Ended {
+  /** An earlier build recorded none: then every session of the person counts. */
+  readonly sessionKey?: string;
+  readonly principalId: string;
+}
+
+/** What must not live again; undefined where this build cannot tell. */
+const endedBy = (stored: StoredEvent): Ended | undefined => {
+  try {
+    return auditEvents.decode(stored).event.data as Ended;
+  } catch {
+    return undefined; // nobody would lead if one event could stop this
+  }
 };
 
 /**
- * Ends again every session that somebody has ended after a position; answers how many were alive. May run twice.
+ * Ends again every session that somebody has ended after a position, and all of them where it cannot be read which one
+ * that was; answers how many were alive. May run twice.
  * @throws StoreUnavailable
  */
 export const endSessionsSince =
-  ({ store, prefix, sessionRows }: { readonly store: Pick<EventStore, 'readAll'>; readonly prefix: string; readonly sessionRows: Pick<SessionRows, 'eraseMany'> }) =>
+  ({ store, prefix, sessionRows }: { readonly store: Pick<EventStore, 'readAll'>; readonly prefix: string; readonly sessionRows: Pick<SessionRows, 'eraseMany' | 'eraseAll'> }) =>
   async (position: Position | null): Promise<number> => {
     let count = 0;
     for (let [from, end] = [position, false]; !end; ) {
       const page = await store.readAll(from, { streamPrefix: `${prefix}audit-` }, pageLimit);
-      const ended = page.events.filter(({ type }) => type === 'SignedOut').map(endedBy);
-      if (ended.length > 0)
+      const found = page.events.filter(({ type }) => type === 'SignedOut').map(endedBy);
+      const ended = found.filter((one) => one !== undefined);
+      if (ended.length < found.length) count += await sessionRows.eraseAll();
+      else if (ended.length > 0)
         count += await sessionRows.eraseMany({
           sessionKeys: ended.flatMap(({ sessionKey }) => sessionKey ?? []),
           principalIds: ended.flatMap(({ sessionKey, principalId }) => (sessionKey === undefined ? [principalId] : [])),
