@@ -121,17 +121,21 @@ describe('The process driver', () => {
     expect(driver.gatewayEndpoint(agent)?.url).toBe(`ws://127.0.0.1:${(await runtime()).port}`);
   });
 
-  it('lets the later of two candidates start, and the earlier again only when that one has failed', async () => {
-    const [earlier, later] = [newRevision(driver, agent, 1, {}), newRevision(driver, agent, 2, { exuvia: { holdStartup: { code: 'LOGIN_FAILED' } } })];
+  it('lets the later of two candidates start', async () => {
+    const [earlier, later] = [newRevision(driver, agent, 1, {}), newRevision(driver, agent, 2, { exuvia: { startupDelayMs: 600_000 } })];
     await driver.prepareRevision(earlier, pass(1));
     await driver.prepareRevision(later, pass(2));
     const { pid } = await theChild();
     expect(await driver.prepareRevision(earlier, pass(3))).toMatchObject({ ready: false });
     await expect(driver.activateRevision(earlier, pass(3))).rejects.toThrow(ActivationPending);
     expect(await theChild()).toMatchObject({ pid, revisionId: later.revisionId });
+  });
 
-    expect((await prepared(driver, later, pass(4))).runtimeFailure).toMatchObject({ code: 'LOGIN_FAILED' });
-    expect(await prepared(driver, earlier, pass(5))).toMatchObject({ ready: true });
+  it('lets the earlier of two candidates start again once the later one has failed', async () => {
+    const [earlier, later] = [newRevision(driver, agent, 1, {}), newRevision(driver, agent, 2, { exuvia: { holdStartup: { code: 'LOGIN_FAILED' } } })];
+    await driver.prepareRevision(earlier, pass(1));
+    expect((await prepared(driver, later, pass(2))).runtimeFailure).toMatchObject({ code: 'LOGIN_FAILED' });
+    expect(await prepared(driver, earlier, pass(3))).toMatchObject({ ready: true });
     expect(await theChild()).toMatchObject({ revisionId: earlier.revisionId });
   });
 
