@@ -1,4 +1,4 @@
-/** The command line: `exuvia serve`, `health`, `demo`, `restore`, `admin reset-password`, `events copy`, `iam …`, `key …`. */
+/** The command line: `exuvia serve`, `health`, `demo`, `restore`, `rebuild`, `admin reset-password`, `events copy`, `iam …`, `key …`. */
 import { Command } from 'commander';
 import type { ResetPasswordOptions } from './cli/admin.ts';
 import type { EventsCopyOptions } from './cli/events-copy.ts';
@@ -40,6 +40,11 @@ program
   .option('--yes', 'go on without asking')
   .option('--installation <id>', 'the Installation to follow, where there is a choice')
   .action((options: RestoreOptions) => orOneSentence(async () => (await import('./cli/restore.ts')).restore(options)));
+
+program
+  .command('rebuild [read-models...]')
+  .description('fill read models anew beside those that serve, without downtime; without a name all of them')
+  .action((names: readonly string[]) => orOneSentence(async () => (await import('./cli/read-models.ts')).rebuildReadModels(names)));
 
 program
   .command('admin')
