@@ -44,7 +44,7 @@ program
 program
   .command('rebuild [read-models...]')
   .description('fill read models anew beside those that serve, without downtime; without a name all of them')
-  .action((names: readonly string[]) => orOneSentence(async () => (await import('./cli/read-models.ts')).rebuildReadModels(names)));
+  .action((names: readonly string[]) => orOneSentence(async () => (await import('./cli/rebuild.ts')).rebuildReadModels(names)));
 
 program
   .command('admin')

@@ -13,7 +13,7 @@ import { createAccountRows } from '../postgres/private-rows.ts';
 import { accountNamed, canonicalEmail, type Account, type AccountRows, type NewAccount } from '../sign-in/accounts.ts';
 import { createPasswords, randomPassword } from '../sign-in/passwords.ts';
 import { createLogger } from '../telemetry/logger.ts';
-import { say } from './rebuild.ts';
+import { say } from './derive.ts';
 
 export interface ResetPasswordOptions {
   /** Of the account; without it the first administrator's. */

@@ -7,7 +7,7 @@ import { Fault } from '../kernel/errors.ts';
 import { openDatabase, openDatabaseAt, openEventStore, openStreams, prefixOf } from '../open-stores.ts';
 import { findInstallation } from '../postgres/store-identity-row.ts';
 import { createLogger } from '../telemetry/logger.ts';
-import { holdConsumers, rebuildAll, say } from './rebuild.ts';
+import { holdConsumers, rebuildAll, say } from './derive.ts';
 
 export interface EventsCopyOptions {
   /** `esdb://…` or `postgresql://…`; without it the event store of the settings, embedded or not. */

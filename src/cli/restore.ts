@@ -15,7 +15,7 @@ import { findInstallation } from '../postgres/store-identity-row.ts';
 import { readDerived } from '../runtime/consumer-reset.ts';
 import type { Streams } from '../runtime/streams.ts';
 import { createLogger } from '../telemetry/logger.ts';
-import { holdConsumers, rebuildAll, say } from './rebuild.ts';
+import { holdConsumers, rebuildAll, say } from './derive.ts';
 
 export interface RestoreOptions {
   /** Goes on without asking. */
